@@ -1,0 +1,256 @@
+/**
+ * The connector contract: what a source and a destination declare and do. Read this file first; docs/connectors.md
+ * walks through writing one.
+ *
+ * Records travel as **pages**: bytes that hold whole records, in one of two encodings. A page is never parsed on its
+ * way unless somebody has to look inside, so a table can go to a table without ever becoming JSON.
+ *
+ *   ndjson   one JSON object per line. Every source can give it and every destination takes it.
+ *   copy     lines in PostgreSQL's COPY text form, typed by the `columns` of the reading. A raw newline always ends a row.
+ *
+ * A destination lists the encodings it accepts, best first; the source gives the first of them that it can.
+ *
+ * Exactly-once loading rests on the **mark**: what a destination has committed of a pipeline, written in the same
+ * transaction as the data. Where the mark and our own database differ, the mark is right.
+ */
+import type { Static, TObject, TSchema } from 'typebox'
+import type { Egress } from '../egress/policy.ts'
+import type { BlobStore } from '../storage/blobs.ts'
+
+export type Encoding = 'ndjson' | 'copy'
+export type WriteMode = 'append' | 'replace' | 'upsert'
+export type SyncMode = 'full_refresh' | 'incremental'
+export type SchemaChange = 'evolve' | 'discard' | 'fail'
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+/** How the engine should react to a failure: the kind starts a run's `error`, `transient` says that trying again may help. */
+export type FailureKind =
+  | 'config'
+  | 'auth'
+  | 'source'
+  | 'destination'
+  | 'sandbox'
+  | 'timeout'
+  | 'memory'
+  | 'limit'
+  | 'rate_limited'
+  | 'internal'
+
+export class ConnectorError extends Error {
+  readonly kind: FailureKind
+  readonly transient: boolean
+  constructor(kind: FailureKind, message: string, options: { transient?: boolean; cause?: unknown } = {}) {
+    super(message, { cause: options.cause })
+    this.name = 'ConnectorError'
+    this.kind = kind
+    this.transient = options.transient ?? kind === 'rate_limited'
+  }
+}
+
+/** A column of a typed reading. `type` is a PostgreSQL type name such as `int8`, `numeric(10,2)`, `timestamptz`, `jsonb`. */
+export interface Column {
+  name: string
+  type: string
+}
+
+export interface Page {
+  bytes: Buffer
+  /** How many whole records the bytes hold. */
+  records: number
+  /** Where a later read may go on after this page. Only sources that can resume give one. */
+  cursor?: Json
+}
+
+export interface Reading {
+  encoding: Encoding
+  /** The columns where the source knows them; always given with `copy`. */
+  columns: Column[] | null
+  pages: AsyncIterable<Page>
+}
+
+/** What a pipeline's `config.sync` says, with the defaults applied. */
+export interface Sync {
+  mode: SyncMode
+  cursor_field: string | null
+  write: WriteMode
+  primary_key: string[]
+  schema_change: SchemaChange
+  lookback_seconds: number
+  allow_empty: boolean
+}
+
+/** What a pipeline's `config.columns` says. Names in `hash` and `exclude` are those of the source. */
+export interface ColumnChoice {
+  include?: string[]
+  exclude?: string[]
+  rename?: Record<string, string>
+  hash?: string[]
+}
+
+export interface Authentication {
+  type: string
+  params: Record<string, Json>
+}
+
+/** Lines that the owner of a run reads: whole sentences, never a secret. */
+export interface RunLog {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
+}
+
+/** What every call of a connector gets. `config` fits the connector's settings schema, defaults applied. */
+export interface Context<Settings = Record<string, unknown>> {
+  config: Settings
+  /** Aborted by cancel, time-out and shutdown: stop waiting and throw. */
+  signal: AbortSignal
+  /** The one way out: sockets and HTTP requests go through it. */
+  egress: Egress
+  log: RunLog
+  /** The organization's own finished outputs, for sources that read them; opens nothing else. */
+  outputs: OutputReader
+  /** Tests make this throw to stand for a crash at a named point. In production it does nothing. */
+  fault(point: string): Promise<void> | void
+}
+
+export interface OutputReader {
+  /** The blobs that make up the output of a run of this organization, in order, or null where there is none. */
+  parts(runId: string): { key: string; size: number }[] | null
+  blobs: BlobStore
+}
+
+export interface SourceContext<Settings = Record<string, unknown>> extends Context<Settings> {
+  authentication: Authentication
+}
+
+export interface ReadContext<Settings = Record<string, unknown>> extends SourceContext<Settings> {
+  stream: string
+  /** What the destination accepts, best first. */
+  accepts: readonly Encoding[]
+  sync: Sync
+  /** Applied by sources that declare `columns`; for the others the engine does it. */
+  columns: ColumnChoice
+  /** Incremental: the cursor of the last committed run. Null in the first run and in every full refresh. */
+  state: Json
+  /** The cursor to go on from inside this same run after a lost attempt. Null at its beginning. */
+  resume: Json
+}
+
+export interface SourceCapabilities {
+  incremental: boolean
+  /** Pages carry cursors, and a read given `resume` goes on right after that page. */
+  resumable: boolean
+  /** Reads several ranges at once. */
+  parallel: boolean
+  /** Applies `columns` by itself, where the data lies. */
+  columns: boolean
+  encodings: readonly Encoding[]
+}
+
+interface Declaration<Settings extends TObject> {
+  /** Lower case with underscores; what `source.name` and `destination.name` say in a pipeline. */
+  name: string
+  display_name: string
+  description: string
+  /** TypeBox schema; mark fields with `secret` and `override` (below). */
+  settings: Settings
+  /** A whole `source` or `destination` object that works when pasted into a pipeline. A test creates a pipeline from it. */
+  example_config: Record<string, Json>
+  /** Longer text for the generated page: what it does, what it promises, what it can not do. Markdown. */
+  notes: string
+}
+
+export interface Source<Settings extends TObject = TObject> extends Declaration<Settings> {
+  kind: 'source'
+  /** Fixed stream names, or `dynamic` where they come from the system itself. */
+  streams: readonly string[] | 'dynamic'
+  auth_types: readonly string[]
+  capabilities: SourceCapabilities
+  /** Throws a ConnectorError that says what is wrong and what to do; returning means it works. */
+  check(context: SourceContext<Static<Settings>>): Promise<void>
+  listStreams(context: SourceContext<Static<Settings>>): Promise<string[]>
+  read(context: ReadContext<Static<Settings>>): Promise<Reading>
+}
+
+/** What a destination has committed of a pipeline. `seq` orders all runs, `attempt` the tries of one run. */
+export interface Mark {
+  seq: number
+  attempt: number
+  checkpoint: number
+  cursor: Json
+}
+
+export interface DestinationCapabilities {
+  write: readonly WriteMode[]
+  encodings: readonly Encoding[]
+  /**
+   * `mark`: keeps its own mark and commits it with the data. `output`: the run's output file is all there is, and the
+   * run row is its mark.
+   */
+  commits: 'mark' | 'output'
+}
+
+export interface LoadContext<Settings = Record<string, unknown>> extends Context<Settings> {
+  pipeline_id: string
+  run_id: string
+  stream: string
+  seq: number
+  attempt: number
+  sync: Sync
+  encoding: Encoding
+  columns: Column[] | null
+  /** Whether the source can go on from a cursor: if not, nothing may be visible before `publish`. */
+  resumable: boolean
+  /** The schema kept for the pipeline after its last run, or null. */
+  schema: Column[] | null
+  /** Keeps the pipeline's schema and tells its owner what changed. */
+  saveSchema(columns: Column[], changes: string[]): void
+}
+
+export interface FenceContext<Settings = Record<string, unknown>> extends Context<Settings> {
+  pipeline_id: string
+  run_id: string
+  seq: number
+  attempt: number
+}
+
+/**
+ * One attempt's load. The engine calls, in this order: `write` for each page of checkpoint n, `commit(n, cursor)`, again
+ * for n + 1 and so on, then `publish` once. `abort` may come at any point and must leave nothing visible that was not
+ * committed. A call that finds a newer attempt throws a ConnectorError of kind `internal` saying it was fenced.
+ */
+export interface Load {
+  write(page: Page): Promise<void>
+  /** Makes everything written since the last commit durable together with the mark (seq, attempt, checkpoint, cursor). */
+  commit(checkpoint: number, cursor: Json): Promise<void>
+  /** Makes the run visible as a whole. Called again after a crash, it changes nothing. */
+  publish(checkpoint: number, cursor: Json): Promise<void>
+  abort(): Promise<void>
+}
+
+export interface Destination<Settings extends TObject = TObject> extends Declaration<Settings> {
+  kind: 'destination'
+  capabilities: DestinationCapabilities
+  check(context: Context<Static<Settings>>): Promise<void>
+  /**
+   * Takes the mark for this attempt, so that older ones match nothing from now on, and returns what stood there: the
+   * mark of this run (resume), of an earlier one (its cursor is the state), or null. Destinations whose `commits` is
+   * `output` return null.
+   */
+  fence(context: FenceContext<Static<Settings>>): Promise<Mark | null>
+  /** Called once the reading is open, so that encoding and columns are known. */
+  open(context: LoadContext<Static<Settings>>): Promise<Load>
+}
+
+export type Connector = Source | Destination
+
+/** Marks a setting as secret: masked for those who may not write, redacted in logs. */
+export function secret<T extends TSchema>(schema: T): T {
+  return { ...schema, secret: true }
+}
+
+/** Marks a setting that a pipeline may override beside a saved connector. Never an address, a port or a secret. */
+export function overridable<T extends TSchema>(schema: T): T {
+  return { ...schema, override: true }
+}
