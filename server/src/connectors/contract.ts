@@ -65,6 +65,8 @@ export interface Reading {
   encoding: Encoding
   /** The columns where the source knows them; always given with `copy`. */
   columns: Column[] | null
+  /** Where one reading differs from the source's capability: a table in order of its cursor resumes, a whole one does not. */
+  resumable?: boolean
   pages: AsyncIterable<Page>
 }
 
@@ -173,12 +175,17 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
   read(context: ReadContext<Static<Settings>>): Promise<Reading>
 }
 
-/** What a destination has committed of a pipeline. `seq` orders all runs, `attempt` the tries of one run. */
+/**
+ * What a destination has committed of a pipeline. `seq` orders all runs, `attempt` the tries of one run. At checkpoint 0
+ * nothing of that run is in, and the cursor is still the one of the run before it.
+ */
 export interface Mark {
   seq: number
   attempt: number
   checkpoint: number
   cursor: Json
+  /** The run of this mark is visible as a whole: nothing is left to read or load, only to finish. */
+  published?: boolean
 }
 
 export interface DestinationCapabilities {
@@ -224,14 +231,26 @@ export interface Load {
   write(page: Page): Promise<void>
   /** Makes everything written since the last commit durable together with the mark (seq, attempt, checkpoint, cursor). */
   commit(checkpoint: number, cursor: Json): Promise<void>
-  /** Makes the run visible as a whole. Called again after a crash, it changes nothing. */
+  /**
+   * Makes the run visible as a whole. Called again after a crash, it changes nothing. Where publishing changes what is
+   * visible, the cursor goes into the mark in that same transaction: by it the next attempt knows that only the finish
+   * is missing.
+   */
   publish(checkpoint: number, cursor: Json): Promise<void>
   abort(): Promise<void>
+}
+
+/** The form of a run's output file. */
+export interface OutputShape {
+  format: 'jsonl' | 'csv' | 'parquet'
+  compression: 'none' | 'gzip'
 }
 
 export interface Destination<Settings extends TObject = TObject> extends Declaration<Settings> {
   kind: 'destination'
   capabilities: DestinationCapabilities
+  /** The output file that the settings ask for. Absent where the stage, as it is, serves as the output. */
+  output?(config: Static<Settings>): OutputShape
   check(context: Context<Static<Settings>>): Promise<void>
   /**
    * Takes the mark for this attempt, so that older ones match nothing from now on, and returns what stood there: the
