@@ -1,29 +1,117 @@
+/**
+ * The one way out of the service, for connectors, tenant code, webhooks and the identity provider.
+ *
+ * Public addresses are open, everything else is closed unless the operator's EGRESS_ALLOW names it, and the service's own
+ * listeners stay closed whatever it says. A name is resolved when the connection is made, every answer is checked, and
+ * only checked answers are dialled; redirects are followed by hand and begin again at the first check.
+ */
 import type { Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { createDial, createDispatcher, type DialOptions, type Lookup, resolveBySystem } from './connect.ts'
+import { createGuard, type Listener } from './guard.ts'
+import { normalizeTarget } from './hosts.ts'
+import { EgressRefused } from './refusal.ts'
+import { type EgressAnswer, type EgressRequest, type Sender, send } from './request.ts'
 
-/** The one way out of the service, for connectors, tenant code, webhooks and the identity provider. */
+export { parseAllow } from './allow-list.ts'
+export { EgressFailed, EgressRefused } from './refusal.ts'
+export type { EgressAnswer, EgressRequest } from './request.ts'
+
 export interface Egress {
-  /** A TCP connection to an address that was checked after DNS, at connect time. */
-  connect(host: string, port: number, options?: { signal?: AbortSignal; timeoutMs?: number }): Promise<Socket>
+  /** A TCP connection to an address that was checked after DNS, at connect time. It never dials a second time. */
+  connect(host: string, port: number, options?: DialOptions): Promise<Socket>
   /** An undici dispatcher whose every connection is checked the same way. */
   dispatcher: Dispatcher
   /** Throws EgressRefused for an address that is never allowed; called for every hop before a request is sent. */
   checkUrl(url: URL): void
   /** A request that follows redirects by hand, checking each hop, dropping credentials across origins. */
   fetch(url: string | URL, options?: EgressRequest): Promise<Response>
+  /** The same for large bodies: no deadline and no size limit unless given; destroy the body to give up. */
+  stream(url: string | URL, options?: EgressRequest): Promise<EgressAnswer>
   close(): Promise<void>
 }
 
-export interface EgressRequest {
-  method?: string
-  headers?: Record<string, string>
-  body?: string | Uint8Array
-  signal?: AbortSignal
-  /** One deadline for everything, redirects and body included. */
-  timeoutMs?: number
-  /** Counted after decompression. */
-  maxBytes?: number
-  maxRedirects?: number
+export interface EgressOptions {
+  /** The entries of EGRESS_ALLOW. */
+  allow: readonly string[]
+  /** Where the service itself listens; read at each check, so that a port may be added once it is known. */
+  self: readonly Listener[]
+  userAgent?: string
+  /** Stands for DNS in tests. */
+  lookup?: Lookup
 }
 
-export class EgressRefused extends Error {}
+const fetchDefaults = { timeoutMs: 60_000, maxBytes: 64 * 1024 * 1024 }
+
+export function createEgress(options: EgressOptions): Egress {
+  const guard = createGuard(options.allow, options.self)
+  const dial = createDial(guard, options.lookup ?? resolveBySystem)
+  const dispatcher = createDispatcher(dial)
+
+  function checkUrl(url: URL): void {
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') {
+      throw new EgressRefused(
+        'protocol',
+        `addresses that begin with ${url.protocol} are not allowed; use https: or http:`,
+      )
+    }
+    if (url.username !== '' || url.password !== '') {
+      throw new EgressRefused(
+        'credentials',
+        `the address of ${url.host} holds a user name or password; give them as authentication`,
+      )
+    }
+    const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
+    guard.checkTarget(normalizeTarget(url.hostname, port).host, port)
+  }
+
+  const sender: Sender = { dispatcher, checkUrl, userAgent: options.userAgent ?? 'sluice' }
+  return {
+    connect: dial,
+    dispatcher,
+    checkUrl,
+    stream: (url, request = {}) => send(sender, url, request),
+    fetch: async (url, request = {}) => asResponse(await send(sender, url, { ...fetchDefaults, ...request })),
+    // Requests that are still open end with the service.
+    close: () => dispatcher.destroy(),
+  }
+}
+
+function asResponse({ status, headers, url, body }: EgressAnswer): Response {
+  const empty = status === 204 || status === 205 || status === 304
+  if (empty) body.resume()
+  const response = new Response(empty ? null : (Readable.toWeb(body) as ReadableStream), { status, headers })
+  Object.defineProperty(response, 'url', { value: url })
+  return response
+}
+
+type FetchOptions = Omit<EgressRequest, 'body' | 'headers' | 'signal'> & {
+  headers?: Record<string, string> | Headers
+  body?: string | Uint8Array | ArrayBuffer | URLSearchParams | object | null
+  signal?: AbortSignal | null
+  redirect?: string
+}
+
+/**
+ * An `Egress` in the shape of the global `fetch`, for libraries that take one, such as openid-client. Redirects are
+ * followed only where the library asks for it.
+ */
+export function asFetch(egress: Egress, limits: Pick<EgressRequest, 'timeoutMs' | 'maxBytes'> = {}) {
+  return (url: string, { method, headers, body, signal, redirect }: FetchOptions = {}): Promise<Response> =>
+    egress.fetch(url, {
+      ...limits,
+      ...(method === undefined ? {} : { method }),
+      headers: headers instanceof Headers ? Object.fromEntries(headers) : (headers ?? {}),
+      ...(body === undefined || body === null ? {} : { body: readBody(body) }),
+      ...(signal ? { signal } : {}),
+      ...(redirect === 'manual' ? { maxRedirects: 0 } : {}),
+    })
+}
+
+function readBody(body: NonNullable<FetchOptions['body']>): string | Uint8Array {
+  if (typeof body === 'string' || body instanceof Uint8Array) return body
+  if (body instanceof URLSearchParams) return body.toString()
+  if (body instanceof ArrayBuffer) return new Uint8Array(body)
+  throw new TypeError('a request body must be text or bytes')
+}

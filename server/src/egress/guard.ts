@@ -1,0 +1,102 @@
+/**
+ * The decision itself. It is made twice: by name before anything is resolved, and by address for every answer of DNS at
+ * the moment of connecting. Only the second one counts for safety; the first gives the better sentence.
+ */
+import { networkInterfaces } from 'node:os'
+import { type Address, type AddressKind, classifyAddress, parseAddress, sameAddress } from './addresses.ts'
+import { type AllowList, allowsAddress, allowsName, compileAllow, namesAddress } from './allow-list.ts'
+import { normalizeHost } from './hosts.ts'
+import { EgressRefused } from './refusal.ts'
+
+export interface Listener {
+  host: string
+  port: number
+}
+
+export interface Guard {
+  /** Throws where the host is a literal address that is refused, or a name of the service itself. */
+  checkTarget(host: string, port: number): void
+  /** The answers that may be dialled; throws when none is left. */
+  permitted<Answer extends { address: string }>(host: string, port: number, answers: readonly Answer[]): Answer[]
+}
+
+type Verdict = { refused: null } | { refused: AddressKind | 'self' }
+
+export function createGuard(allow: readonly string[], self: readonly Listener[]): Guard {
+  const list = compileAllow(allow)
+
+  function judge(host: string, port: number, address: Address): Verdict {
+    if (self.some((listener) => reaches(listener, port, address))) return { refused: 'self' }
+    const kind = classifyAddress(address)
+    return kind === null || isAllowed(list, kind, host, port, address) ? { refused: null } : { refused: kind }
+  }
+
+  return {
+    checkTarget(host, port) {
+      if (self.some((listener) => listener.port === port && normalizeHost(listener.host) === host)) throw refuseSelf()
+      const address = parseAddress(host)
+      if (!address) return
+      const { refused } = judge(host, port, address)
+      if (refused !== null) throw refuse(host, refused)
+    },
+
+    permitted(host, port, answers) {
+      let last: AddressKind | 'self' = 'reserved'
+      const good = answers.filter((answer) => {
+        const address = parseAddress(answer.address)
+        const { refused } = address ? judge(host, port, address) : { refused: 'link-local' as const }
+        if (refused !== null) last = refused
+        return refused === null
+      })
+      if (good.length === 0) throw refuse(host, last)
+      return good
+    },
+  }
+}
+
+/** Metadata services hand out the machine's own credentials: neither a range nor a name opens them by accident. */
+function isAllowed(list: AllowList, kind: AddressKind, host: string, port: number, address: Address): boolean {
+  if (kind === 'cloud metadata') return namesAddress(list, address, port)
+  return allowsAddress(list, address, port) || allowsName(list, host, port)
+}
+
+function reaches(listener: Listener, port: number, target: Address): boolean {
+  if (listener.port !== port) return false
+  const bound = parseAddress(listener.host)
+  if (!bound) return listener.host.toLowerCase() === 'localhost' && isThisMachine(target)
+  if (isUnspecified(bound)) return isThisMachine(target)
+  // The kernel takes 0.0.0.0 and :: as a target for loopback.
+  if (isUnspecified(target)) return classifyAddress(bound) === 'loopback'
+  return sameAddress(bound, target)
+}
+
+function isUnspecified(address: Address): boolean {
+  return address.value === 0n
+}
+
+function isThisMachine(address: Address): boolean {
+  const kind = classifyAddress(address)
+  if (kind === 'loopback' || kind === 'this network') return true
+  return Object.values(networkInterfaces()).some((entries) =>
+    entries?.some((entry) => {
+      const own = parseAddress(entry.address)
+      return own !== null && sameAddress(own, address)
+    }),
+  )
+}
+
+/** A name is refused without its addresses, or anybody could read the internal DNS by asking. */
+function refuse(host: string, kind: AddressKind | 'self'): EgressRefused {
+  if (kind === 'self') return refuseSelf()
+  if (kind === 'cloud metadata') {
+    return new EgressRefused('address', `connections to ${host} (${kind}) are not allowed`)
+  }
+  return new EgressRefused(
+    'address',
+    `connections to ${host} (${kind}) are not allowed; an operator can add it to EGRESS_ALLOW`,
+  )
+}
+
+function refuseSelf(): EgressRefused {
+  return new EgressRefused('self', 'connections to this service itself are not allowed')
+}

@@ -1,0 +1,84 @@
+/** What a redirect may change. One hop in, one hop out, nothing sent: the rules can be read and tested alone. */
+import { EgressRefused } from './refusal.ts'
+
+export interface Hop {
+  url: URL
+  method: string
+  headers: Record<string, string>
+  body: string | Uint8Array | null
+}
+
+/** Set by the connection, not by the caller; `Host` would send a request past the name that was checked. */
+const connectionHeaders = new Set([
+  'host',
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'proxy-authorization',
+  'proxy-authenticate',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'content-length',
+])
+
+/** An API key can be in a header of any name, so another origin gets only those that never hold one. */
+const headersForAnyOrigin = new Set([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-type',
+  'if-match',
+  'if-modified-since',
+  'if-none-match',
+  'if-range',
+  'if-unmodified-since',
+  'range',
+  'user-agent',
+])
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+
+export function isRedirect(status: number): boolean {
+  return redirectStatuses.has(status)
+}
+
+/** Lower-case names, without those that belong to the connection. */
+export function cleanHeaders(given: Record<string, string>): Record<string, string> {
+  const headers: Record<string, string> = {}
+  const named = new Set<string>()
+  for (const [name, value] of Object.entries(given)) {
+    const key = name.toLowerCase()
+    headers[key] = value
+    if (key === 'connection') for (const token of value.split(',')) named.add(token.trim().toLowerCase())
+  }
+  return keepHeaders(headers, (name) => !connectionHeaders.has(name) && !named.has(name))
+}
+
+export function nextHop(hop: Hop, status: number, location: string): Hop {
+  const url = URL.parse(location, hop.url.href)
+  if (!url) throw new EgressRefused('redirect', `${hop.url.host} redirects to an address that cannot be read`)
+  if (hop.url.protocol === 'https:' && url.protocol === 'http:') {
+    throw new EgressRefused('redirect', `${hop.url.host} redirects from https to http, which is not followed`)
+  }
+  const becomesGet =
+    (status === 303 && hop.method !== 'HEAD' && hop.method !== 'GET') ||
+    ((status === 301 || status === 302) && hop.method === 'POST')
+  const next: Hop = becomesGet
+    ? { url, method: 'GET', headers: keepHeaders(hop.headers, (name) => !name.startsWith('content-')), body: null }
+    : { ...hop, url }
+  if (url.origin === hop.url.origin) return next
+  if (next.body !== null) {
+    throw new EgressRefused(
+      'redirect',
+      `${hop.url.host} redirects a request with a body to ${url.host}, which is not followed`,
+    )
+  }
+  return { ...next, headers: keepHeaders(next.headers, (name) => headersForAnyOrigin.has(name)) }
+}
+
+function keepHeaders(headers: Record<string, string>, keep: (name: string) => boolean): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => keep(name)))
+}

@@ -1,0 +1,154 @@
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { acceptedEncodings, openBody, tooLarge, translateFailure } from './body.ts'
+import { untilAborted } from './connect.ts'
+import { cleanHeaders, type Hop, isRedirect, nextHop } from './redirects.ts'
+import { EgressFailed, EgressRefused } from './refusal.ts'
+
+export interface EgressRequest {
+  method?: string
+  headers?: Record<string, string>
+  body?: string | Uint8Array
+  signal?: AbortSignal
+  /** One deadline for everything, redirects and body included. */
+  timeoutMs?: number
+  /** Counted after decompression. */
+  maxBytes?: number
+  /** 0 gives the redirect itself back. */
+  maxRedirects?: number
+  /** False gives the bytes as they were sent. */
+  decompress?: boolean
+}
+
+export interface EgressAnswer {
+  status: number
+  headers: Headers
+  /** Where the answer came from, after redirects. */
+  url: string
+  body: Readable
+}
+
+export interface Sender {
+  dispatcher: Dispatcher
+  checkUrl(url: URL): void
+  userAgent: string
+}
+
+const defaultMaxRedirects = 10
+const methodForm = /^[A-Z]+(-[A-Z]+)*$/
+const emptyStatuses = new Set([204, 205, 304])
+
+/** Sends a request hop by hop and gives the answer as a stream. Without `timeoutMs` only silence ends it. */
+export async function send(sender: Sender, url: string | URL, request: EgressRequest): Promise<EgressAnswer> {
+  const lifetime = startLifetime(request)
+  try {
+    let hop = firstHop(sender, url, request)
+    const maxRedirects = request.maxRedirects ?? defaultMaxRedirects
+    for (let redirects = 0; ; redirects++) {
+      sender.checkUrl(hop.url)
+      const response = await sendHop(sender.dispatcher, hop, lifetime.signal)
+      const location = response.headers.location
+      if (maxRedirects === 0 || !isRedirect(response.statusCode) || typeof location !== 'string') {
+        return readAnswer(hop, response, request, lifetime.release)
+      }
+      await response.body.dump({ limit: 16 * 1024 }).catch(() => {})
+      if (redirects === maxRedirects) {
+        throw new EgressFailed('redirects', `${hop.url.host} redirects more than ${maxRedirects} times`)
+      }
+      hop = nextHop(hop, response.statusCode, location)
+    }
+  } catch (error) {
+    lifetime.release()
+    throw error
+  }
+}
+
+function startLifetime({ signal: given, timeoutMs }: EgressRequest): { signal: AbortSignal; release(): void } {
+  const controller = new AbortController()
+  const stop = () => controller.abort(given?.reason)
+  if (given?.aborted) stop()
+  given?.addEventListener('abort', stop, { once: true })
+  const timer =
+    timeoutMs === undefined
+      ? undefined
+      : setTimeout(
+          () => controller.abort(new EgressFailed('timeout', `there was no complete answer within ${timeoutMs} ms`)),
+          timeoutMs,
+        )
+  return {
+    signal: controller.signal,
+    release() {
+      clearTimeout(timer)
+      given?.removeEventListener('abort', stop)
+    },
+  }
+}
+
+function firstHop(sender: Sender, address: string | URL, request: EgressRequest): Hop {
+  const url = URL.parse(String(address))
+  if (!url) throw new EgressRefused('host', 'the address is not a URL; it must begin with https:// or http://')
+  const method = (request.method ?? 'GET').toUpperCase()
+  if (!methodForm.test(method) || method === 'CONNECT' || method === 'TRACE') {
+    throw new EgressRefused('method', `the method ${JSON.stringify(method.slice(0, 20))} is not allowed`)
+  }
+  const headers = cleanHeaders(request.headers ?? {})
+  headers['user-agent'] ??= sender.userAgent
+  headers.accept ??= '*/*'
+  // A range counts the bytes as sent, so nothing may change them on the way.
+  headers['accept-encoding'] ??=
+    headers.range !== undefined || request.decompress === false ? 'identity' : acceptedEncodings
+  return { url, method, headers, body: request.body ?? null }
+}
+
+async function sendHop(dispatcher: Dispatcher, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  const sending = dispatcher.request({
+    origin: hop.url.origin,
+    path: `${hop.url.pathname}${hop.url.search}`,
+    method: hop.method as Dispatcher.HttpMethod,
+    headers: hop.headers,
+    body: hop.body,
+    signal,
+  })
+  try {
+    // undici hears an abort only once it is connected.
+    return await untilAborted(sending, signal)
+  } catch (error) {
+    sending.then(({ body }) => body.on('error', () => {}).destroy()).catch(() => {})
+    if (signal.aborted) throw signal.reason
+    throw translateFailure(error, hop.url.host)
+  }
+}
+
+function readAnswer(
+  hop: Hop,
+  response: Dispatcher.ResponseData,
+  request: EgressRequest,
+  release: () => void,
+): EgressAnswer {
+  const headers = readHeaders(response.headers)
+  const hasBody = hop.method !== 'HEAD' && !emptyStatuses.has(response.statusCode)
+  const encoding = hasBody && request.decompress !== false ? headers.get('content-encoding') : null
+  const maxBytes = request.maxBytes ?? null
+  try {
+    if (encoding === null && hasBody && maxBytes !== null && Number(headers.get('content-length')) > maxBytes) {
+      throw tooLarge(hop.url.host, maxBytes)
+    }
+    const body = openBody(response.body, { host: hop.url.host, encoding, maxBytes, release })
+    if (encoding !== null) {
+      headers.delete('content-encoding')
+      headers.delete('content-length')
+    }
+    return { status: response.statusCode, headers, url: hop.url.href, body }
+  } catch (error) {
+    response.body.on('error', () => {}).destroy()
+    throw error
+  }
+}
+
+function readHeaders(raw: Record<string, string | string[] | undefined>): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(raw)) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) headers.append(name, one)
+  }
+  return headers
+}
