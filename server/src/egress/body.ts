@@ -22,12 +22,14 @@ export interface BodyOptions {
   host: string
   encoding: string | null
   maxBytes: number | null
+  /** Where it was aborted, its reason is the error of the body. */
+  signal: AbortSignal
   /** Called once, when the body has ended in whatever way. */
   release(): void
 }
 
 export function openBody(raw: Readable, options: BodyOptions): Readable {
-  const meter = new Meter(options.host, options.maxBytes)
+  const meter = new Meter(options)
   const stages = [raw, ...createDecoders(options), meter] as unknown as [Readable, Meter]
   pipeline(...stages, () => options.release())
   return meter
@@ -78,12 +80,14 @@ async function* inflateEither(source: AsyncIterable<Buffer>): AsyncGenerator<Buf
 class Meter extends Transform {
   readonly #host: string
   readonly #maxBytes: number
+  readonly #signal: AbortSignal
   #bytes = 0
 
-  constructor(host: string, maxBytes: number | null) {
+  constructor({ host, maxBytes, signal }: BodyOptions) {
     super({ highWaterMark: 64 * 1024 })
     this.#host = host
     this.#maxBytes = maxBytes ?? Number.POSITIVE_INFINITY
+    this.#signal = signal
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
@@ -93,7 +97,8 @@ class Meter extends Transform {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    done(error && translateFailure(error, this.#host))
+    if (error && this.#signal.aborted) done(this.#signal.reason)
+    else done(error && translateFailure(error, this.#host))
   }
 }
 
@@ -101,7 +106,6 @@ export function tooLarge(host: string, maxBytes: number): EgressFailed {
   return new EgressFailed('too_large', `the answer of ${host} is larger than the ${maxBytes} bytes allowed`)
 }
 
-/** An abort by the caller stays what it was. */
 export function translateFailure(error: unknown, host: string): Error {
   if (error instanceof EgressFailed || error instanceof EgressRefused) return error
   const code = String((error as { code?: unknown } | null)?.code ?? '')
@@ -118,6 +122,5 @@ export function translateFailure(error: unknown, host: string): Error {
   ) {
     return new EgressFailed('encoding', `${host} sent an answer that cannot be decompressed`, error)
   }
-  if (error instanceof Error && error.name === 'AbortError') return error
   return new EgressFailed('connection', `the request to ${host} failed: ${explain(error)}`, error)
 }

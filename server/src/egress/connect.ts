@@ -142,14 +142,17 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
   })
 }
 
-/** HTTP over the same dial. TLS is put on the connected socket, with the name that was asked for. */
-export function createDispatcher(dial: Dial): Dispatcher {
+/**
+ * HTTP over the same dial. TLS is put on the connected socket, with the name that was asked for. `closing` ends the
+ * connections that are still being made.
+ */
+export function createDispatcher(dial: Dial, closing: AbortSignal): Dispatcher {
   const startTls = buildConnector({ timeout: defaultTimeoutMs })
   return new Agent({
     connect(options, callback) {
       const secure = options.protocol === 'https:'
       const port = options.port ? Number(options.port) : secure ? 443 : 80
-      dial(options.hostname, port).then(
+      dial(options.hostname, port, { signal: closing }).then(
         (socket) => {
           if (secure) startTls({ ...options, httpSocket: socket }, callback)
           else callback(null, socket)

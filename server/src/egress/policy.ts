@@ -11,7 +11,7 @@ import type { Dispatcher } from 'undici'
 import { createDial, createDispatcher, type DialOptions, type Lookup, resolveBySystem } from './connect.ts'
 import { createGuard, type Listener } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
-import { EgressRefused } from './refusal.ts'
+import { EgressFailed, EgressRefused } from './refusal.ts'
 import { type EgressAnswer, type EgressRequest, type Sender, send } from './request.ts'
 
 export { parseAllow } from './allow-list.ts'
@@ -47,7 +47,8 @@ const fetchDefaults = { timeoutMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 export function createEgress(options: EgressOptions): Egress {
   const guard = createGuard(options.allow, options.self)
   const dial = createDial(guard, options.lookup ?? resolveBySystem)
-  const dispatcher = createDispatcher(dial)
+  const closing = new AbortController()
+  const dispatcher = createDispatcher(dial, closing.signal)
 
   function checkUrl(url: URL): void {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') {
@@ -73,8 +74,11 @@ export function createEgress(options: EgressOptions): Egress {
     checkUrl,
     stream: (url, request = {}) => send(sender, url, request),
     fetch: async (url, request = {}) => asResponse(await send(sender, url, { ...fetchDefaults, ...request })),
-    // Requests that are still open end with the service.
-    close: () => dispatcher.destroy(),
+    /** Requests that are still open end with it. */
+    close() {
+      closing.abort(new EgressFailed('connection', 'the service is shutting down'))
+      return dispatcher.destroy()
+    },
   }
 }
 

@@ -49,7 +49,7 @@ export async function send(sender: Sender, url: string | URL, request: EgressReq
       const response = await sendHop(sender.dispatcher, hop, lifetime.signal)
       const location = response.headers.location
       if (maxRedirects === 0 || !isRedirect(response.statusCode) || typeof location !== 'string') {
-        return readAnswer(hop, response, request, lifetime.release)
+        return readAnswer(hop, response, request, lifetime)
       }
       await response.body.dump({ limit: 16 * 1024 }).catch(() => {})
       if (redirects === maxRedirects) {
@@ -63,7 +63,12 @@ export async function send(sender: Sender, url: string | URL, request: EgressReq
   }
 }
 
-function startLifetime({ signal: given, timeoutMs }: EgressRequest): { signal: AbortSignal; release(): void } {
+interface Lifetime {
+  signal: AbortSignal
+  release(): void
+}
+
+function startLifetime({ signal: given, timeoutMs }: EgressRequest): Lifetime {
   const controller = new AbortController()
   const stop = () => controller.abort(given?.reason)
   if (given?.aborted) stop()
@@ -123,7 +128,7 @@ function readAnswer(
   hop: Hop,
   response: Dispatcher.ResponseData,
   request: EgressRequest,
-  release: () => void,
+  lifetime: Lifetime,
 ): EgressAnswer {
   const headers = readHeaders(response.headers)
   const hasBody = hop.method !== 'HEAD' && !emptyStatuses.has(response.statusCode)
@@ -133,7 +138,7 @@ function readAnswer(
     if (encoding === null && hasBody && maxBytes !== null && Number(headers.get('content-length')) > maxBytes) {
       throw tooLarge(hop.url.host, maxBytes)
     }
-    const body = openBody(response.body, { host: hop.url.host, encoding, maxBytes, release })
+    const body = openBody(response.body, { host: hop.url.host, encoding, maxBytes, ...lifetime })
     if (encoding !== null) {
       headers.delete('content-encoding')
       headers.delete('content-length')
