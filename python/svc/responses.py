@@ -1,0 +1,109 @@
+"""The answer to a request. Re-exported by `svc.http`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Iterator, Mapping
+
+from svc.errors import HttpError, StatusError
+from svc.urls import urljoin
+
+_LINK = re.compile(r"<([^>]*)>([^<]*)")
+_LINK_PARAM = re.compile(r';\s*([\w!#$&+.^`|~*-]+)\s*=\s*(?:"([^"]*)"|([^\s;,"]+))')
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+
+
+class Headers(Mapping[str, str]):
+    """Header names are compared without case. A header sent several times is one value joined by commas."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, pairs: Any = ()) -> None:
+        self._values: dict[str, tuple[str, str]] = {}
+        for name, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
+            key = str(name).lower()
+            held = self._values.get(key)
+            self._values[key] = (str(name), str(value)) if held is None else (held[0], f"{held[1]}, {value}")
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[str(name).lower()][1]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._values.values())
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, name: object) -> bool:
+        return str(name).lower() in self._values
+
+    def __repr__(self) -> str:
+        return f"Headers({dict(self)!r})"
+
+
+class Response:
+    """An answer, complete and decompressed."""
+
+    __slots__ = ("status_code", "headers", "content", "url")
+
+    def __init__(self, status_code: int, headers: Any = (), content: bytes = b"", url: str = "") -> None:
+        self.status_code = status_code
+        self.headers = headers if isinstance(headers, Headers) else Headers(headers)
+        self.content = content
+        self.url = url
+
+    @property
+    def ok(self) -> bool:
+        """Whether the status is below 400."""
+        return self.status_code < 400
+
+    @property
+    def text(self) -> str:
+        """The body decoded by the charset of its Content-Type, else as UTF-8; wrong bytes become U+FFFD."""
+        charset = _CHARSET.search(self.headers.get("content-type", ""))
+        try:
+            return self.content.decode(charset.group(1) if charset else "utf-8", "replace")
+        except LookupError:
+            return self.content.decode("utf-8", "replace")
+
+    def json(self, **options: Any) -> Any:
+        """The body parsed as JSON. ``options`` go to `json.loads`: ``parse_float=Decimal`` keeps every digit."""
+        try:
+            return json.loads(self.content, **options)
+        except ValueError as error:
+            start = self.text[:80]
+            raise HttpError(
+                f"{self.url} answered {self.status_code} with a body that is not JSON ({error}): {start!r}",
+                url=self.url,
+                response=self,
+            ) from None
+
+    def raise_for_status(self) -> Response:
+        """Raises `StatusError` for a status of 400 or above, else returns the response itself."""
+        if self.status_code >= 400:
+            start = self.text[:200].strip()
+            raise StatusError(
+                f"{self.url} answered {self.status_code}" + (f": {start}" if start else ""),
+                url=self.url,
+                response=self,
+            )
+        return self
+
+    @property
+    def links(self) -> dict[str, dict[str, str]]:
+        """The Link header by relation: ``response.links["next"]["url"]``. Addresses are absolute."""
+        links: dict[str, dict[str, str]] = {}
+        for match in _LINK.finditer(self.headers.get("link", "")):
+            link = {"url": urljoin(self.url, match.group(1).strip())}
+            for name, quoted, plain in _LINK_PARAM.findall(match.group(2)):
+                link.setdefault(name.lower(), quoted or plain)
+            for relation in link.get("rel", link["url"]).split():
+                links.setdefault(relation, link)
+        return links
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        return f"<Response {self.status_code}>"

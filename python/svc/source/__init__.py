@@ -1,0 +1,1 @@
+"""The base class of a source (`svc.source.base`) and what it is made of (`svc.source.models`)."""
