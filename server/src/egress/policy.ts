@@ -92,7 +92,7 @@ function asResponse({ status, headers, url, body }: EgressAnswer): Response {
 
 type FetchOptions = Omit<EgressRequest, 'body' | 'headers' | 'signal'> & {
   headers?: Record<string, string> | Headers
-  body?: string | Uint8Array | ArrayBuffer | URLSearchParams | object | null
+  body?: string | Uint8Array | ArrayBuffer | URLSearchParams | object | null | undefined
   signal?: AbortSignal | null
   redirect?: string
 }
