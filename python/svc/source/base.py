@@ -101,11 +101,13 @@ def build_source(
     if cls.__abstractmethods__:
         missing = ", ".join(sorted(cls.__abstractmethods__))
         raise ConfigError(f"class {cls.__name__} does not implement {missing}")
-    given = dict(authentication or {})
+    # A cell gives an object that fetches the secrets when an author reads them; it is used as it is.
+    delayed = hasattr(type(authentication), "delayed")
+    given = {} if delayed else dict(authentication or {})
     state = {} if state is None else state
     values = {
         "config": build_settings(find_class(cls, SourceConfig), dict(config or {}), strict),
-        "authentication": build_settings(find_class(cls, SourceAuth), given, strict),
+        "authentication": authentication if delayed else build_settings(find_class(cls, SourceAuth), given, strict),
         "http": http,
         "http_client": http,
         "state": state,
