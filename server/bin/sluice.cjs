@@ -1,1 +1,30 @@
 #!/usr/bin/env node
+// Runs on whatever `node` is on the path, however old, and hands over to the Node 24 that npm installed beside it.
+'use strict'
+var childProcess = require('child_process')
+var path = require('path')
+
+var main = path.join(__dirname, '..', 'src', 'main.ts')
+
+function findNode() {
+  if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
+  try {
+    return require.resolve('node-' + process.platform + '-' + process.arch + '/bin/node')
+  } catch (error) {
+    console.error('Sluice needs Node 24 or later, and this is ' + process.version + '. Run `npm ci` in its folder, or install Node 24.')
+    process.exit(1)
+  }
+}
+
+var child = childProcess.spawn(findNode(), [main].concat(process.argv.slice(2)), { stdio: 'inherit' })
+;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {
+  process.on(signal, function () {
+    child.kill(signal)
+  })
+})
+child.on('exit', function (code, signal) {
+  if (signal) {
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  } else process.exit(code)
+})

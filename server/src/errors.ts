@@ -1,0 +1,43 @@
+/**
+ * The one catalogue of errors. The product's functions throw an AppError with a code and a sentence for the caller;
+ * http/error-handler.ts turns it into `{ "detail": … }` with the status given here. Anything else that is thrown is a
+ * bare 500, with its cause in the log alone.
+ */
+export const catalogue = {
+  invalid_input: {
+    status: 400,
+    about:
+      'A body, query or path value does not fit, or a rule about values is broken. `detail` says what is wrong and what is allowed.',
+  },
+  unauthenticated: {
+    status: 401,
+    about: 'Credentials are missing, malformed, expired or revoked, or a sign-in failed.',
+  },
+  forbidden: { status: 403, about: 'The caller is known but may not do this.' },
+  not_found: { status: 404, about: 'There is no such thing, or it belongs to another organization.' },
+  conflict: { status: 409, about: 'The request contradicts what is there already.' },
+  too_large: { status: 413, about: 'The body is larger than 1 MB.' },
+  range_not_satisfiable: { status: 416, about: 'The requested range lies outside the file.' },
+  too_many_requests: { status: 429, about: 'Too many tries; `Retry-After` says when to try again.' },
+  internal: { status: 500, about: 'A fault of the service. The log has the cause under the request id.' },
+  unavailable: { status: 503, about: 'The service is starting, shutting down, or its database does not answer.' },
+} as const
+
+export type ErrorCode = keyof typeof catalogue
+
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly headers: Record<string, string>
+  constructor(code: ErrorCode, detail: string, headers: Record<string, string> = {}) {
+    super(detail)
+    this.name = 'AppError'
+    this.code = code
+    this.headers = headers
+  }
+  get status(): number {
+    return catalogue[this.code].status
+  }
+}
+
+/** Both for what does not exist and for what belongs to another organization: nobody can tell the two apart. */
+export const notFound = (what: string) => new AppError('not_found', `${what} not found`)

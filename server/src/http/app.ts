@@ -1,0 +1,145 @@
+/**
+ * The HTTP application. It never listens by itself: main.ts does, and tests inject requests. Routes are listed
+ * explicitly; each declares its schemas and the access it needs, and one without access is refused at start.
+ */
+import { randomUUID } from 'node:crypto'
+import cors from '@fastify/cors'
+import helmet from '@fastify/helmet'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  LogController,
+  type RawReplyDefaultExpression,
+  type RawRequestDefaultExpression,
+  type RawServerDefault,
+} from 'fastify'
+import { AppError } from '../errors.ts'
+import type { Services } from '../services.ts'
+import { type Access, authenticate } from './authenticate.ts'
+import { handleError, handleNotFound } from './error-handler.ts'
+import { acceptJsonBodies } from './json-body.ts'
+import { describeApi } from './openapi.ts'
+import { authRoutes } from './routes/auth.ts'
+import { healthRoutes } from './routes/health.ts'
+import { organizationRoutes } from './routes/organization.ts'
+import { compileValidator } from './validators.ts'
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/** What the tests and the generated documents know of a route. */
+export interface RouteInfo {
+  method: string
+  url: string
+  access: Access
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    routeList: RouteInfo[]
+  }
+}
+
+const BODY_LIMIT = 1024 * 1024
+const REQUEST_ID = /^[\w.:-]{1,64}$/
+
+export async function createApp(services: Services): Promise<App> {
+  const app: App = fastify({
+    loggerInstance: services.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    bodyLimit: BODY_LIMIT,
+    trustProxy: services.config.TRUSTED_PROXIES.length > 0 ? services.config.TRUSTED_PROXIES : false,
+    requestIdHeader: false,
+    genReqId: (request) => {
+      const given = request.headers['x-request-id']
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()
+    },
+    routerOptions: { maxParamLength: 200, ignoreTrailingSlash: false },
+    forceCloseConnections: 'idle',
+    requestTimeout: 60_000,
+    frameworkErrors: (error, request, reply) => handleError(error, request, reply as never),
+  })
+  app.setValidatorCompiler(compileValidator)
+  app.setErrorHandler(handleError)
+  app.setNotFoundHandler(handleNotFound)
+  app.decorateRequest('actor', null)
+  app.decorate('routeList', [])
+  acceptJsonBodies(app)
+  guardRoutes(app)
+  logRequests(app)
+  await app.register(cors, {
+    origin: (_origin, answer) => answer(null, new URL(services.config.FRONTEND_URL).origin),
+    exposedHeaders: ['X-Total-Count', 'X-Request-Id', 'Retry-After', 'Content-Disposition', 'ETag'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'X-API-Key', 'X-Request-Id', 'Last-Event-ID', 'Range'],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
+    maxAge: 600,
+  })
+  await app.register(helmet, {
+    contentSecurityPolicy: {
+      directives: {
+        defaultSrc: ["'self'"],
+        imgSrc: ["'self'", 'data:'],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        upgradeInsecureRequests: null,
+      },
+    },
+    strictTransportSecurity: services.config.PUBLIC_URL.startsWith('https:'),
+    crossOriginResourcePolicy: { policy: 'cross-origin' },
+    referrerPolicy: { policy: 'no-referrer' },
+  })
+  app.addHook('onRequest', (request) => authenticate(services, request))
+  await describeApi(app)
+
+  await app.register(async (scope) => {
+    const routes = scope as App
+    healthRoutes(routes, services)
+    authRoutes(routes, services)
+    organizationRoutes(routes, services)
+  })
+  await app.ready()
+  return app
+}
+
+/** A route that forgot to say who may call it does not start. */
+function guardRoutes(app: App): void {
+  app.addHook('onRoute', (route) => {
+    if (!route.url.startsWith('/api/') || route.method === 'HEAD') return
+    const access = route.config?.access
+    if (access === undefined) throw new Error(`${String(route.method)} ${route.url} does not declare its access`)
+    for (const method of [route.method].flat())
+      if (method !== 'HEAD') app.routeList.push({ method, url: route.url, access })
+  })
+}
+
+function logRequests(app: App): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('X-Request-Id', request.id)
+    // Answers hold what only their reader may see; a shared cache must keep none of them.
+    if (request.url.startsWith('/api/')) reply.header('Cache-Control', 'no-store')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const level =
+      reply.statusCode >= 500 ? 'warn' : request.method === 'GET' || request.method === 'OPTIONS' ? 'debug' : 'info'
+    request.log[level](
+      {
+        method: request.method,
+        path: request.url.split('?')[0],
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+      },
+      'request',
+    )
+  })
+}
+
+/** For handlers that must have a body although every field of it is optional. */
+export function requireBody<T>(body: T | undefined | null): T {
+  if (body === undefined || body === null) throw new AppError('invalid_input', 'The body: a JSON object is required')
+  return body
+}

@@ -1,0 +1,91 @@
+/**
+ * Who is asking, decided before anything of the body is read. A token or key proves an identity; role, session and
+ * membership come from the database in one read, so a change takes effect with the next request.
+ *
+ * When a token and a key are both given only the token counts: a bad token is refused although the key is good.
+ */
+import type { FastifyRequest } from 'fastify'
+import { AppError } from '../errors.ts'
+import type { Services } from '../services.ts'
+import { sql } from '../storage/database.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { forbidden } from '../tenancy/actor.ts'
+import { findApiKey } from '../tenancy/api-keys.ts'
+import { canSomewhere, type Permission } from '../tenancy/permissions.ts'
+
+/** What a route declares: a permission, any signed-in caller, a signed-in person (no API key), or nobody in particular. */
+export type Access = Permission | 'authenticated' | 'person' | 'public'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access
+  }
+  interface FastifyRequest {
+    actor: Actor | null
+  }
+}
+
+export const actorOf = (request: FastifyRequest): Actor => {
+  if (request.actor === null) throw new AppError('unauthenticated', 'Sign in first')
+  return request.actor
+}
+
+export async function authenticate(services: Services, request: FastifyRequest): Promise<void> {
+  const access = request.routeOptions.config.access
+  if (access === undefined) return
+  if (access === 'public') return
+  const actor = await identify(services, request)
+  request.actor = actor
+  if (access === 'person') {
+    if (actor.session_id === null) throw new AppError('forbidden', 'An API key may not do this; sign in as a person')
+  } else if (access !== 'authenticated' && !canSomewhere(actor, access)) throw forbidden(access)
+}
+
+async function identify(services: Services, request: FastifyRequest): Promise<Actor> {
+  const { authorization, 'x-api-key': key } = request.headers
+  const origin = { request_id: request.id, client_address: request.ip }
+  if (authorization !== undefined) {
+    const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
+    const claims = token === undefined ? null : await services.tokens.verifyAccess(token)
+    const row = claims && (await services.db.first<ActorRow>(actorBySession(claims.sid, claims.org, claims.sub)))
+    if (!row)
+      throw new AppError(
+        'unauthenticated',
+        'The access token is not valid or no longer valid; sign in or refresh it',
+        CHALLENGE,
+      )
+    return toActor(row, origin)
+  }
+  if (key !== undefined) {
+    const row = typeof key === 'string' ? await findApiKey(services.db, key) : null
+    if (!row) throw new AppError('unauthenticated', 'The API key is not valid, has expired or was revoked', CHALLENGE)
+    services.keyUses.note(row.api_key_id)
+    return toActor({ ...row, session_id: null }, origin)
+  }
+  throw new AppError(
+    'unauthenticated',
+    'Send an access token as "Authorization: Bearer …" or an API key as "X-API-Key: …"',
+    CHALLENGE,
+  )
+}
+
+const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
+
+export type ActorRow = Omit<Actor, 'domain_roles' | 'request_id' | 'client_address' | 'api_key_id'> & {
+  domain_roles: Actor['domain_roles'] | null
+  api_key_id?: string
+}
+
+const toActor = (row: ActorRow, origin: { request_id: string; client_address: string }): Actor =>
+  Object.assign(row, origin, { domain_roles: row.domain_roles ?? {}, api_key_id: row.api_key_id ?? null })
+
+const actorBySession = (sessionId: string, organizationId: string, userId: string) => sql`
+  SELECT s.id AS session_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
+         EXISTS (SELECT 1 FROM user_identities i WHERE i.user_id = u.id) AS idp_linked,
+         o.id AS organization_id, o.name AS organization_name, o.slug AS organization_slug, m.role,
+         (SELECT jsonb_object_agg(d.domain_id, d.role) FROM domain_roles d WHERE d.organization_id = m.organization_id AND d.user_id = m.user_id) AS domain_roles
+    FROM sessions s
+    JOIN memberships m ON m.user_id = s.user_id AND m.organization_id = s.organization_id
+    JOIN users u ON u.id = s.user_id
+    JOIN organizations o ON o.id = s.organization_id
+   WHERE s.id = ${sessionId} AND s.organization_id = ${organizationId} AND s.user_id = ${userId} AND s.revoked_at IS NULL`

@@ -1,0 +1,76 @@
+import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
+import { AppError, catalogue, type ErrorCode } from '../errors.ts'
+
+export function handleError(
+  error: FastifyError | AppError | Error,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
+  const known = toAppError(error)
+  if (known.status >= 500) request.log.error({ err: error }, 'request failed')
+  else request.log.debug({ detail: known.message, status: known.status }, 'request refused')
+  void reply
+    .code(known.status)
+    .headers(known.headers)
+    .type('application/json; charset=utf-8')
+    .send({ detail: known.message })
+}
+
+export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {
+  void reply
+    .code(404)
+    .send({ detail: `There is no ${request.method} ${request.url.split('?')[0]}; the API reference is at /docs` })
+}
+
+function toAppError(error: FastifyError | AppError | Error): AppError {
+  if (error instanceof AppError) return error
+  if ('validation' in error && error.validation) return new AppError('invalid_input', describeFault(error))
+  const status = 'statusCode' in error ? error.statusCode : undefined
+  if (status === 413) return new AppError('too_large', 'The body is too large; at most 1 MB is taken')
+  if (status === 415)
+    return new AppError('invalid_input', 'The body must be JSON, sent with Content-Type: application/json')
+  if (status === 503) return new AppError('unavailable', 'The service is shutting down; try again in a moment')
+  if (status !== undefined && status >= 400 && status < 500) {
+    const code = (Object.keys(catalogue) as ErrorCode[]).find((name) => catalogue[name].status === status)
+    return new AppError(code ?? 'invalid_input', readable(error.message))
+  }
+  return new AppError('internal', 'Internal server error')
+}
+
+const readable = (message: string) =>
+  /JSON|Unexpected (token|end)/.test(message) ? `The body is not valid JSON: ${message}` : message
+
+/** One sentence that names the place, what is wrong and what is allowed. */
+function describeFault(error: FastifyError): string {
+  const fault = error.validation?.[0] as FastifySchemaValidationError | undefined
+  if (!fault) return error.message
+  const context = error.validationContext ?? 'body'
+  const missing =
+    fault.keyword === 'required' ? String((fault.params as { missingProperty?: string }).missingProperty ?? '') : ''
+  const steps = fault.instancePath.split('/').slice(1)
+  if (missing !== '') return `${[...steps, missing].join('.')}: this field is required`
+  const place = steps.length > 0 ? steps.join('.') : context === 'body' ? 'The body' : context
+  const params = fault.params as Record<string, unknown>
+  switch (fault.keyword) {
+    case 'enum':
+      return `${place}: must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`
+    case 'additionalProperties':
+      return `${[...steps, String(params.additionalProperty)].join('.')}: unknown field`
+    case 'format':
+      return `${place}: must be a valid ${String(params.format) === 'uuid' ? 'UUID' : String(params.format)}`
+    case 'type':
+      return `${place}: must be ${article(String(params.type))}`
+    case 'minLength':
+      return `${place}: must not be empty`
+    case 'maxLength':
+      return `${place}: must be at most ${String(params.limit)} characters long`
+    case 'anyOf':
+    case 'oneOf':
+      return `${place}: does not fit; see /docs for what is allowed`
+    default:
+      return `${place}: ${fault.message ?? 'does not fit'}`
+  }
+}
+
+const article = (type: string) =>
+  /^[aeiou]/.test(type) ? `an ${type}` : type === 'null' ? 'null' : `a ${type.replaceAll(',', ' or ')}`

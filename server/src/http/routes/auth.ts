@@ -1,0 +1,161 @@
+import { Type } from 'typebox'
+import { changePassword, listMyOrganizations, login, register, switchOrganization } from '../../identity/accounts.ts'
+import { closeSession, refreshSession } from '../../identity/sessions.ts'
+import type { Services } from '../../services.ts'
+import { listDomainRoles } from '../../tenancy/domain-roles.ts'
+import { permissionsOf } from '../../tenancy/permissions.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import {
+  AuthenticationResult,
+  ChangePassword,
+  Login,
+  Me,
+  MyOrganization,
+  Refresh,
+  Register,
+  Switch,
+} from '../schemas/auth.ts'
+import { Message, problems } from '../schemas/common.ts'
+
+const tags = ['Auth']
+
+export function authRoutes(app: App, { db, tokens, config }: Services): void {
+  const origin = (request: { id: string; ip: string }) => ({ request_id: request.id, client_address: request.ip })
+
+  app.post(
+    '/api/auth/register',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Create an account and its organization',
+        body: Register,
+        response: { 201: AuthenticationResult, ...problems('invalid_input', 'forbidden', 'conflict') },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await register(db, tokens, config.SIGNUP, request.body, origin(request))),
+  )
+
+  app.post(
+    '/api/auth/login',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Sign in with a password',
+        description:
+          'Opens the organization used last. After 10 failed sign-ins for an address, or 50 from a client, within 15 minutes the answer is 429.',
+        body: Login,
+        response: { 200: AuthenticationResult, ...problems('invalid_input', 'unauthenticated', 'too_many_requests') },
+      },
+    },
+    (request) => login(db, tokens, request.body, origin(request)),
+  )
+
+  app.post(
+    '/api/auth/refresh',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Exchange a refresh token for new tokens',
+        description:
+          'Each refresh token is used once. Using one again later than 30 seconds afterwards ends the session.',
+        body: Refresh,
+        response: { 200: AuthenticationResult, ...problems('invalid_input', 'unauthenticated') },
+      },
+    },
+    (request) => refreshSession(db, tokens, request.body.refresh_token, origin(request)),
+  )
+
+  app.get(
+    '/api/auth/me',
+    {
+      config: { access: 'authenticated' },
+      schema: { tags, summary: 'The current user', response: { 200: Me, ...problems('unauthenticated') } },
+    },
+    async (request) => {
+      const actor = actorOf(request)
+      const raised = Object.keys(actor.domain_roles).length > 0
+      return {
+        id: actor.user_id,
+        email: actor.email,
+        name: actor.name,
+        avatar_url: actor.avatar_url,
+        role: actor.role,
+        organization: { id: actor.organization_id, name: actor.organization_name, slug: actor.organization_slug },
+        permissions: permissionsOf(actor.role),
+        has_password: actor.has_password,
+        idp_linked: actor.idp_linked,
+        domain_roles: raised ? await listDomainRoles(db, actor, actor.user_id) : [],
+        created_at: actor.created_at,
+      }
+    },
+  )
+
+  app.put(
+    '/api/auth/password',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Change the password',
+        description: 'All other sessions are signed out.',
+        body: ChangePassword,
+        response: {
+          200: Message,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'conflict', 'too_many_requests'),
+        },
+      },
+    },
+    (request) => changePassword(db, actorOf(request), request.body),
+  )
+
+  app.post(
+    '/api/auth/logout',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'End this session',
+        response: { 200: Message, ...problems('unauthenticated', 'forbidden') },
+      },
+    },
+    async (request) => {
+      await closeSession(db, actorOf(request))
+      return { message: 'Signed out' }
+    },
+  )
+
+  app.get(
+    '/api/auth/organizations',
+    {
+      config: { access: 'authenticated' },
+      schema: {
+        tags,
+        summary: 'The organizations you belong to',
+        response: { 200: Type.Array(MyOrganization), ...problems('unauthenticated') },
+      },
+    },
+    (request) => listMyOrganizations(db, actorOf(request).user_id),
+  )
+
+  app.post(
+    '/api/auth/switch',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Open another of your organizations',
+        body: Switch,
+        response: {
+          200: AuthenticationResult,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
+      },
+    },
+    (request) => switchOrganization(db, tokens, actorOf(request), request.body.organization_id),
+  )
+}

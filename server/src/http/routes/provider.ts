@@ -1,0 +1,164 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AppError } from '../../errors.ts'
+import {
+  arrive,
+  type Departure,
+  depart,
+  requireProvider,
+  STATE_SECONDS,
+  ticketNameOf,
+} from '../../identity/provider.ts'
+import { unlinkIdentity } from '../../identity/provider-accounts.ts'
+import { createProviderClient } from '../../identity/provider-client.ts'
+import { explainCauses, SignInError, signInErrors } from '../../identity/provider-errors.ts'
+import type { Services } from '../../services.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { Message, problems } from '../schemas/common.ts'
+import { CallbackQuery, Redirect, RedirectUrl, StartQuery } from '../schemas/provider.ts'
+
+const tags = ['Auth']
+const errorList = Object.entries(signInErrors).map(([code, about]) => `- \`${code}\`: ${about}`)
+const aboutErrors = `Whatever goes wrong comes back to FRONTEND_URL as \`#error=<code>\`:\n\n${errorList.join('\n')}`
+
+export function providerRoutes(app: App, { db, tokens, config, egress }: Services): void {
+  const client = createProviderClient(config, egress)
+  const secure = config.PUBLIC_URL.startsWith('https:')
+  // A cookie of this prefix cannot be planted by a sibling host; browsers take it over https only.
+  const prefix = secure ? '__Host-' : ''
+
+  function setTicket(reply: FastifyReply, name: string, value: string, seconds: number): void {
+    const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', `Max-Age=${seconds}`, ...(secure ? ['Secure'] : [])]
+    reply.header('Set-Cookie', [`${prefix}${name}=${value}`, ...attributes].join('; '))
+  }
+
+  function goToProvider(reply: FastifyReply, departure: Departure): string {
+    setTicket(reply, departure.ticket_name, departure.ticket, STATE_SECONDS)
+    return departure.url
+  }
+
+  function goToFrontend(reply: FastifyReply, fragment: Record<string, string>): FastifyReply {
+    const url = new URL(config.FRONTEND_URL)
+    url.hash = new URLSearchParams(fragment).toString()
+    return reply.redirect(url.href, 302)
+  }
+
+  function reportFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
+    if (!(error instanceof SignInError)) throw error
+    request.log.warn(
+      { code: error.code, cause: explainCauses(error.cause) },
+      'a sign-in at the identity provider failed',
+    )
+    return goToFrontend(reply, { error: error.code })
+  }
+
+  app.get(
+    '/api/auth/idp',
+    {
+      exposeHeadRoute: false,
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Sign in at the identity provider',
+        description: aboutErrors,
+        querystring: StartQuery,
+        response: { 302: Redirect, ...problems('invalid_input') },
+      },
+    },
+    async (request, reply) => {
+      const provider = requireProvider(client)
+      try {
+        return reply.redirect(
+          goToProvider(reply, await depart(db, provider, { invitation: request.query.invitation })),
+          302,
+        )
+      } catch (error) {
+        return reportFailure(request, reply, error)
+      }
+    },
+  )
+
+  app.get(
+    '/api/auth/idp/callback',
+    {
+      exposeHeadRoute: false,
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Where the identity provider sends the browser back',
+        description: `Goes on to FRONTEND_URL with \`#access_token=…&refresh_token=…&expires_in=…&token_type=bearer\`, or with \`#linked=true\` after linking. ${aboutErrors}`,
+        querystring: CallbackQuery,
+        response: { 302: Redirect, ...problems('invalid_input') },
+      },
+    },
+    async (request, reply) => {
+      const provider = requireProvider(client)
+      const query = request.url.split('?').slice(1).join('?')
+      const used = ticketNameOf(query)
+      if (used !== null) setTicket(reply, used, '', 0)
+      const ticket = (name: string) => readCookie(request.headers.cookie, `${prefix}${name}`)
+      const origin = { request_id: request.id, client_address: request.ip }
+      try {
+        const arrival = await arrive(db, tokens, provider, config.SIGNUP, { query, ticket }, origin)
+        if (arrival.outcome === 'linked') return goToFrontend(reply, { linked: 'true' })
+        const { access_token, refresh_token, expires_in, token_type } = arrival.result
+        return goToFrontend(reply, { access_token, refresh_token, expires_in: String(expires_in), token_type })
+      } catch (error) {
+        return reportFailure(request, reply, error)
+      }
+    },
+  )
+
+  app.get(
+    '/api/auth/link/idp',
+    {
+      exposeHeadRoute: false,
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Link an account of the identity provider to yours',
+        description:
+          'Sets a cookie that the same browser brings back, so call it from the page that then goes to `redirect_url`.',
+        response: { 200: RedirectUrl, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'unavailable') },
+      },
+    },
+    async (request, reply) => {
+      const provider = requireProvider(client)
+      try {
+        return { redirect_url: goToProvider(reply, await depart(db, provider, { link: actorOf(request) })) }
+      } catch (error) {
+        if (!(error instanceof SignInError)) throw error
+        request.log.warn(
+          { code: error.code, cause: explainCauses(error.cause) },
+          'linking at the identity provider failed',
+        )
+        throw new AppError('unavailable', 'The identity provider does not answer; try again later')
+      }
+    },
+  )
+
+  app.delete(
+    '/api/auth/unlink/idp',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Unlink the account of the identity provider',
+        description: 'Needs a password, or there would be no way left to sign in.',
+        response: { 200: Message, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    async (request) => {
+      await unlinkIdentity(db, actorOf(request))
+      return { message: 'The account of the identity provider is no longer linked' }
+    },
+  )
+}
+
+function readCookie(header: string | undefined, name: string): string | undefined {
+  for (const pair of header?.split(';') ?? []) {
+    const at = pair.indexOf('=')
+    if (at > 0 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+  }
+  return undefined
+}

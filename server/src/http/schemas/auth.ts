@@ -1,0 +1,53 @@
+import { Type } from 'typebox'
+import { Email, Name, Nullable, RoleName, Timestamp, Uuid } from './common.ts'
+
+const Password = Type.String({ minLength: 1, maxLength: 1000 })
+
+export const Register = Type.Object({ email: Email, password: Password, name: Name, organization_name: Name })
+export const Login = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Password })
+export const Refresh = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 4000 }) })
+export const ChangePassword = Type.Object({ current_password: Password, new_password: Password })
+export const Switch = Type.Object({ organization_id: Uuid })
+
+export const OrganizationView = Type.Object({ id: Uuid, name: Type.String(), slug: Type.String() })
+export const UpdateOrganization = Type.Object({ name: Name })
+
+export const AuthenticationResult = Type.Object({
+  access_token: Type.String(),
+  refresh_token: Type.String(),
+  token_type: Type.Literal('bearer'),
+  expires_in: Type.Integer({ description: 'Seconds until the access token expires' }),
+  user: Type.Object({ id: Uuid, email: Type.String(), name: Type.String(), role: RoleName }),
+  organization: OrganizationView,
+})
+
+export const DomainRoleView = Type.Object({
+  id: Uuid,
+  user_id: Uuid,
+  domain_id: Uuid,
+  domain_name: Type.String(),
+  role: Type.Enum(['admin', 'member']),
+  created_at: Timestamp,
+})
+
+export const Me = Type.Object({
+  id: Uuid,
+  email: Type.String(),
+  name: Type.String(),
+  avatar_url: Nullable(Type.String()),
+  role: RoleName,
+  organization: OrganizationView,
+  permissions: Type.Array(Type.String()),
+  has_password: Type.Boolean(),
+  idp_linked: Type.Boolean(),
+  domain_roles: Type.Array(DomainRoleView),
+  created_at: Timestamp,
+})
+
+export const MyOrganization = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  slug: Type.String(),
+  role: RoleName,
+  joined_at: Timestamp,
+})

@@ -1,0 +1,42 @@
+/** Pieces that many routes share. A route's schema gives its types, its validation, its serialisation and its documentation. */
+import { type Static, type TSchema, Type } from 'typebox'
+import { catalogue, type ErrorCode } from '../../errors.ts'
+import { ROLES } from '../../tenancy/permissions.ts'
+
+export const Uuid = Type.String({ format: 'uuid' })
+export const Timestamp = Type.String({ format: 'date-time' })
+/** As a list of types, not as anyOf: that is serialised and validated without trying one branch after the other. */
+export const Nullable = <T extends TSchema>(schema: T) => {
+  const { type, enum: values, ...rest } = schema as TSchema & { type?: string; enum?: unknown[] }
+  return Type.Unsafe<Static<T> | null>({
+    ...rest,
+    ...(type && { type: [type, 'null'] }),
+    ...(values && { enum: [...values, null] }),
+  })
+}
+/** A text for people: not empty, not blank, not endless. */
+export const Name = Type.String({ minLength: 1, maxLength: 200, pattern: '\\S' })
+export const Description = Type.String({ maxLength: 2000 })
+export const Email = Type.String({ maxLength: 254, pattern: '^\\s*[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)*\\s*$' })
+export const RoleName = Type.Enum([...ROLES])
+export const Message = Type.Object({ message: Type.String() })
+export const Problem = Type.Object({ detail: Type.String() }, { description: 'What is wrong and what to do' })
+export const NoContent = Type.Null({ description: 'Done; no body' })
+
+/** Paging for lists of which the specification gives a default limit. */
+export const Paging = {
+  limit: Type.Integer({ minimum: 1, default: 100 }),
+  offset: Type.Integer({ minimum: 0, default: 0 }),
+}
+/** Paging for lists that return all unless asked otherwise. */
+export const OptionalPaging = {
+  limit: Type.Optional(Type.Integer({ minimum: 1 })),
+  offset: Type.Integer({ minimum: 0, default: 0 }),
+}
+export const MAX_LIMIT = 1000
+
+export const IdParams = Type.Object({ id: Uuid })
+
+/** The error responses of a route, for its documentation. */
+export const problems = (...codes: ErrorCode[]): Record<number, typeof Problem> =>
+  Object.fromEntries(codes.map((code) => [catalogue[code].status, { ...Problem, description: catalogue[code].about }]))

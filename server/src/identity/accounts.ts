@@ -1,0 +1,235 @@
+/** Accounts: register, sign in, change the password, move between one's organizations. */
+import { randomInt } from 'node:crypto'
+import { AppError, notFound } from '../errors.ts'
+import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
+import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import type { Role } from '../tenancy/permissions.ts'
+import { countLoginAttempt, forgiveLoginAttempt } from './login-attempts.ts'
+import { hashPassword, requireStrongPassword, verifyPassword } from './passwords.ts'
+import { type AuthenticationResult, closeOtherSessions, openSession } from './sessions.ts'
+import type { Tokens } from './tokens.ts'
+
+export const normalizeEmail = (email: string): string => email.trim().toLowerCase()
+
+export interface Registration {
+  email: string
+  password: string
+  name: string
+  organization_name: string
+}
+
+export async function register(
+  db: Database,
+  tokens: Tokens,
+  signup: 'open' | 'invited',
+  input: Registration,
+  origin: RequestOrigin,
+): Promise<AuthenticationResult> {
+  requireStrongPassword(input.password)
+  const email = normalizeEmail(input.email)
+  const passwordHash = await hashPassword(input.password)
+  return db.transaction(async (tx) => {
+    if (signup === 'invited') await requirePendingInvitation(tx, email)
+    const user = await createUser(tx, { email, name: input.name.trim(), password_hash: passwordHash, avatar_url: null })
+    const organization = await createOrganization(tx, user, input.organization_name, origin)
+    await audit(
+      tx,
+      { ...origin, user_id: user.id, email, organization_id: organization.id, api_key_id: null },
+      'user.registered',
+      { type: 'user', id: user.id },
+    )
+    return openSession(tx, tokens, user.id, organization.id)
+  })
+}
+
+export async function requirePendingInvitation(tx: Queryable, email: string): Promise<void> {
+  const invited = await tx.first(
+    sql`SELECT 1 FROM invitations WHERE email = ${email} AND status = 'pending' AND expires_at > now()`,
+  )
+  if (!invited)
+    throw new AppError(
+      'forbidden',
+      'Registration is by invitation only; ask an admin of an organization to invite this address',
+    )
+}
+
+interface NewUser {
+  email: string
+  name: string
+  password_hash: string | null
+  avatar_url: string | null
+}
+
+export async function createUser(tx: Queryable, user: NewUser): Promise<{ id: string; email: string; name: string }> {
+  try {
+    const row = await tx.first<{ id: string }>(sql`
+      INSERT INTO users (email, name, password_hash, avatar_url)
+      VALUES (${user.email}, ${user.name}, ${user.password_hash}, ${user.avatar_url}) RETURNING id`)
+    return { id: row!.id, email: user.email, name: user.name }
+  } catch (error) {
+    if (isDatabaseError(error, UNIQUE_VIOLATION, 'users_email_key'))
+      throw new AppError('conflict', 'This email address already has an account; sign in instead')
+    throw error
+  }
+}
+
+export async function createOrganization(
+  tx: Queryable,
+  owner: { id: string; email: string },
+  name: string,
+  origin: RequestOrigin,
+): Promise<{ id: string }> {
+  const trimmed = name.trim()
+  const organization = await tx.first<{ id: string }>(
+    sql`INSERT INTO organizations (name, slug) VALUES (${trimmed}, ${makeSlug(trimmed)}) RETURNING id`,
+  )
+  await tx.execute(
+    sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization!.id}, ${owner.id}, 'owner')`,
+  )
+  const actor = {
+    ...origin,
+    user_id: owner.id,
+    email: owner.email,
+    organization_id: organization!.id,
+    api_key_id: null,
+  }
+  await audit(tx, actor, 'organization.created', { type: 'organization', id: organization!.id }, { name: trimmed })
+  return organization!
+}
+
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** The name in lower case with dashes, and six random characters so that it is nobody else's. */
+export function makeSlug(name: string): string {
+  const base = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[\u0300-\u036f]/g, '')
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 50)
+  const tail = Array.from({ length: 6 }, () => LETTERS[randomInt(LETTERS.length)]).join('')
+  return `${base || 'organization'}-${tail}`
+}
+
+export async function login(
+  db: Database,
+  tokens: Tokens,
+  input: { email: string; password: string },
+  origin: RequestOrigin,
+): Promise<AuthenticationResult> {
+  const email = normalizeEmail(input.email)
+  await countLoginAttempt(db, email, origin.client_address)
+  const user = await db.first<{ id: string; name: string; password_hash: string | null }>(
+    sql`SELECT id, name, password_hash FROM users WHERE email = ${email}`,
+  )
+  if (!(await verifyPassword(user?.password_hash ?? null, input.password)) || !user)
+    throw new AppError('unauthenticated', 'The email address or the password is wrong')
+  return db.transaction(async (tx) => {
+    await forgiveLoginAttempt(tx, email, origin.client_address)
+    return openLastOrganization(tx, tokens, { ...user, email }, origin)
+  })
+}
+
+/** Opens the organization used last. Somebody who was removed from every organization gets a new one of their own. */
+export async function openLastOrganization(
+  tx: Queryable,
+  tokens: Tokens,
+  user: { id: string; email: string; name: string },
+  origin: RequestOrigin,
+): Promise<AuthenticationResult> {
+  const last = await tx.first<{ id: string }>(sql`
+    SELECT m.organization_id AS id FROM memberships m JOIN users u ON u.id = m.user_id
+     WHERE m.user_id = ${user.id} ORDER BY (m.organization_id = u.last_organization_id) DESC NULLS LAST, m.joined_at LIMIT 1`)
+  const organization = last ?? (await createOrganization(tx, user, `${user.name}'s organization`, origin))
+  const result = await openSession(tx, tokens, user.id, organization.id)
+  const actor = { ...origin, user_id: user.id, email: user.email, organization_id: organization.id, api_key_id: null }
+  await audit(tx, actor, 'session.opened', { type: 'user', id: user.id })
+  return result
+}
+
+export async function changePassword(
+  db: Database,
+  actor: Actor,
+  input: { current_password: string; new_password: string },
+): Promise<{ message: string }> {
+  requireStrongPassword(input.new_password, 'new_password')
+  await countLoginAttempt(db, actor.email, actor.client_address)
+  const user = await db.first<{ password_hash: string | null }>(
+    sql`SELECT password_hash FROM users WHERE id = ${actor.user_id}`,
+  )
+  if (!(await verifyPassword(user?.password_hash ?? null, input.current_password)))
+    throw new AppError('invalid_input', 'current_password: this is not your current password')
+  const passwordHash = await hashPassword(input.new_password)
+  await db.transaction(async (tx) => {
+    await forgiveLoginAttempt(tx, actor.email, actor.client_address)
+    // Compared with the hash that was verified: of two changes at once only one wins.
+    const changed = await tx.execute(sql`
+      UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE id = ${actor.user_id} AND password_hash = ${user!.password_hash}`)
+    if (changed === 0)
+      throw new AppError('conflict', 'The password was changed at the same moment by somebody else; sign in again')
+    await closeOtherSessions(tx, actor.user_id, actor.session_id)
+    await audit(tx, actor, 'user.password_changed', { type: 'user', id: actor.user_id })
+  })
+  return { message: 'Password changed; all other sessions were signed out' }
+}
+
+/** For the operator alone: users span organizations, so no admin may take over an account. */
+export async function resetPassword(db: Database, emailInput: string, password: string): Promise<void> {
+  requireStrongPassword(password)
+  const email = normalizeEmail(emailInput)
+  const passwordHash = await hashPassword(password)
+  await db.transaction(async (tx) => {
+    const user = await tx.first<{ id: string }>(
+      sql`UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE email = ${email} RETURNING id`,
+    )
+    if (!user) throw notFound(`An account with the address ${email}`)
+    await closeOtherSessions(tx, user.id, null)
+    await tx.execute(sql`DELETE FROM login_attempts WHERE key = ${`address ${email}`}`)
+    const operator = {
+      user_id: null,
+      email: 'operator',
+      organization_id: null,
+      api_key_id: null,
+      request_id: 'command line',
+      client_address: 'local',
+    }
+    await audit(tx, operator, 'user.password_reset', { type: 'user', id: user.id })
+  })
+}
+
+export interface MyOrganization {
+  id: string
+  name: string
+  slug: string
+  role: Role
+  joined_at: string
+}
+
+export const listMyOrganizations = (db: Queryable, userId: string): Promise<MyOrganization[]> =>
+  db.query(sql`
+    SELECT o.id, o.name, o.slug, m.role, m.joined_at FROM memberships m JOIN organizations o ON o.id = m.organization_id
+     WHERE m.user_id = ${userId} ORDER BY m.joined_at DESC, o.id`)
+
+export async function switchOrganization(
+  db: Database,
+  tokens: Tokens,
+  actor: Actor,
+  organizationId: string,
+): Promise<AuthenticationResult> {
+  return db.transaction(async (tx) => {
+    const member = await tx.first(
+      sql`SELECT 1 FROM memberships WHERE user_id = ${actor.user_id} AND organization_id = ${organizationId}`,
+    )
+    if (!member) throw notFound('Organization')
+    await audit(
+      tx,
+      { ...actor, organization_id: organizationId },
+      'session.opened',
+      { type: 'user', id: actor.user_id },
+      { switched: true },
+    )
+    return openSession(tx, tokens, actor.user_id, organizationId)
+  })
+}

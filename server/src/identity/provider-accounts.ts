@@ -1,0 +1,192 @@
+/**
+ * Which account an identity opens. The pair of issuer and subject decides; the address only helps an identity that is
+ * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
+ * lock, so two first sign-ins at once make one account.
+ */
+import { AppError } from '../errors.ts'
+import { type Database, lockForTransaction, type Queryable, sql } from '../storage/database.ts'
+import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import { joinByInvitation } from '../tenancy/invitations.ts'
+import { createOrganization, createUser, openLastOrganization, requirePendingInvitation } from './accounts.ts'
+import { SignInError } from './provider-errors.ts'
+import type { Identity } from './provider-identity.ts'
+import { type AuthenticationResult, openSession } from './sessions.ts'
+import type { Tokens } from './tokens.ts'
+
+interface Account {
+  id: string
+  email: string
+  name: string
+}
+
+export interface SignInRules {
+  signup: 'open' | 'invited'
+  /** An invitation to accept with this sign-in. */
+  invitation: string | null
+}
+
+export async function signInWithIdentity(
+  db: Database,
+  tokens: Tokens,
+  identity: Identity,
+  rules: SignInRules,
+  origin: RequestOrigin,
+): Promise<AuthenticationResult> {
+  const attempt = () => db.transaction((tx) => openAccount(tx, tokens, identity, rules, origin))
+  try {
+    return await attempt()
+  } catch (error) {
+    // Somebody registered the same address in between: now there is an account to decide about.
+    if (error instanceof AppError && error.code === 'conflict') return attempt()
+    throw error
+  }
+}
+
+async function openAccount(
+  tx: Queryable,
+  tokens: Tokens,
+  identity: Identity,
+  rules: SignInRules,
+  origin: RequestOrigin,
+): Promise<AuthenticationResult> {
+  await lockIdentity(tx, identity)
+  const account =
+    (await findLinked(tx, identity)) ??
+    (await adoptByAddress(tx, identity, origin)) ??
+    (await createAccount(tx, identity, rules, origin))
+  if (rules.invitation === null) return openLastOrganization(tx, tokens, account, origin)
+  const organizationId = await join(tx, account, rules.invitation, origin)
+  await audit(tx, actorIn(organizationId, account, origin), 'session.opened', { type: 'user', id: account.id })
+  return openSession(tx, tokens, account.id, organizationId)
+}
+
+const lockIdentity = (tx: Queryable, { issuer, subject }: Identity) =>
+  lockForTransaction(tx, JSON.stringify(['identity', issuer, subject]))
+
+/** Name and picture are the provider's at every sign-in. */
+async function findLinked(tx: Queryable, identity: Identity): Promise<Account | null> {
+  const linked = await tx.first<{ user_id: string }>(sql`
+    UPDATE user_identities SET last_used_at = now(), email = ${identity.email}
+     WHERE issuer = ${identity.issuer} AND subject = ${identity.subject} RETURNING user_id`)
+  return linked && refreshProfile(tx, linked.user_id, identity)
+}
+
+const refreshProfile = (tx: Queryable, userId: string, identity: Identity): Promise<Account | null> =>
+  tx.first(sql`
+    UPDATE users SET name = coalesce(${identity.name}::text, name), avatar_url = ${identity.avatar_url}, updated_at = now()
+     WHERE id = ${userId} RETURNING id, email, name`)
+
+async function adoptByAddress(tx: Queryable, identity: Identity, origin: RequestOrigin): Promise<Account | null> {
+  if (identity.email === null) throw new SignInError('email_missing')
+  const account = await tx.first<{ id: string; organization_id: string | null }>(sql`
+    SELECT id, last_organization_id AS organization_id FROM users WHERE email = ${identity.email} FOR UPDATE`)
+  if (!account) return null
+  if (!identity.email_verified) throw new SignInError('email_not_verified')
+  // A second identity with the same address is how a recycled mailbox looks.
+  if (await hasIdentity(tx, account.id)) throw new SignInError('already_linked')
+  await addIdentity(tx, account.id, identity)
+  const adopted = await refreshProfile(tx, account.id, identity)
+  await audit(
+    tx,
+    actorIn(account.organization_id, adopted!, origin),
+    'identity.linked',
+    { type: 'user', id: account.id },
+    { issuer: identity.issuer, by: 'verified address' },
+  )
+  return adopted
+}
+
+async function createAccount(
+  tx: Queryable,
+  identity: Identity,
+  { signup }: SignInRules,
+  origin: RequestOrigin,
+): Promise<Account> {
+  const email = identity.email!
+  if (signup === 'invited') {
+    await requirePendingInvitation(tx, email).catch((error: unknown) => {
+      throw error instanceof AppError ? new SignInError('signup_closed') : error
+    })
+  }
+  const name = identity.name ?? email.slice(0, email.indexOf('@'))
+  const user = await createUser(tx, { email, name, password_hash: null, avatar_url: identity.avatar_url })
+  const organization = await createOrganization(tx, user, `${name}'s organization`, origin)
+  await addIdentity(tx, user.id, identity)
+  await audit(
+    tx,
+    actorIn(organization.id, user, origin),
+    'user.registered',
+    { type: 'user', id: user.id },
+    { issuer: identity.issuer },
+  )
+  return user
+}
+
+async function join(tx: Queryable, account: Account, token: string, origin: RequestOrigin): Promise<string> {
+  try {
+    return await joinByInvitation(tx, account, token, origin)
+  } catch (error) {
+    throw error instanceof AppError ? new SignInError('invitation_invalid', error) : error
+  }
+}
+
+/** Links an identity to a person who is signed in already. Linking the same one again changes nothing. */
+export async function linkIdentity(
+  db: Database,
+  person: { user_id: string; organization_id: string | null },
+  identity: Identity,
+  origin: RequestOrigin,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockIdentity(tx, identity)
+    const user = await tx.first<Account>(sql`SELECT id, email, name FROM users WHERE id = ${person.user_id} FOR UPDATE`)
+    const holder = await tx.first<{ user_id: string }>(sql`
+      SELECT user_id FROM user_identities WHERE issuer = ${identity.issuer} AND subject = ${identity.subject}`)
+    if (holder && holder.user_id !== person.user_id) throw new SignInError('identity_taken')
+    if (holder) return
+    if (await hasIdentity(tx, person.user_id)) throw new SignInError('already_linked')
+    await addIdentity(tx, person.user_id, identity)
+    await audit(
+      tx,
+      actorIn(person.organization_id, user!, origin),
+      'identity.linked',
+      { type: 'user', id: person.user_id },
+      { issuer: identity.issuer, by: 'the person' },
+    )
+  })
+}
+
+export async function unlinkIdentity(db: Database, actor: Actor): Promise<void> {
+  await db.transaction(async (tx) => {
+    const user = await tx.first<{ has_password: boolean }>(sql`
+      SELECT password_hash IS NOT NULL AS has_password FROM users WHERE id = ${actor.user_id} FOR UPDATE`)
+    if (!(await hasIdentity(tx, actor.user_id))) {
+      throw new AppError('invalid_input', 'No account of the identity provider is linked to yours')
+    }
+    if (!user?.has_password) {
+      throw new AppError(
+        'invalid_input',
+        'You have no password, so you could not sign in any more; ask the operator to set one first',
+      )
+    }
+    await tx.execute(sql`DELETE FROM user_identities WHERE user_id = ${actor.user_id}`)
+    await audit(tx, actor, 'identity.unlinked', { type: 'user', id: actor.user_id })
+  })
+}
+
+const hasIdentity = async (tx: Queryable, userId: string): Promise<boolean> =>
+  (await tx.first(sql`SELECT 1 FROM user_identities WHERE user_id = ${userId} LIMIT 1`)) !== null
+
+const addIdentity = (tx: Queryable, userId: string, { issuer, subject, email }: Identity): Promise<number> =>
+  tx.execute(sql`
+    INSERT INTO user_identities (issuer, subject, user_id, email, last_used_at)
+    VALUES (${issuer}, ${subject}, ${userId}, ${email}, now())`)
+
+const actorIn = (organizationId: string | null, user: { id: string; email: string }, origin: RequestOrigin) => ({
+  ...origin,
+  user_id: user.id,
+  email: user.email,
+  organization_id: organizationId,
+  api_key_id: null,
+})

@@ -1,0 +1,183 @@
+/**
+ * The composition root: everything that lives as long as the process, made once from the configuration and handed to
+ * whoever needs it. Closing goes in the opposite order.
+ */
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Logger, pino } from 'pino'
+import type { Config } from './config.ts'
+import { createEgress, type Egress } from './egress/policy.ts'
+import { createTokens, type Tokens } from './identity/tokens.ts'
+import type { BlobStore } from './storage/blobs.ts'
+import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } from './storage/data-folder.ts'
+import { type ConnectionSettings, connectDatabase, type Database, sql } from './storage/database.ts'
+import { type EmbeddedPostgres, embeddedConnection, startEmbeddedPostgres } from './storage/embedded-postgres.ts'
+import { migrate } from './storage/migrate.ts'
+import { openBlobs } from './storage/open-blobs.ts'
+import { createSecretBox, type SecretBox } from './storage/secret-box.ts'
+import { createKeyUses, type KeyUses } from './tenancy/api-key-uses.ts'
+
+export interface Services {
+  config: Config
+  log: Logger
+  db: Database
+  tokens: Tokens
+  box: SecretBox
+  blobs: BlobStore
+  egress: Egress
+  keyUses: KeyUses
+  /** What /readyz tells; roles add their own state to it. */
+  readiness(): Promise<{ database: string; queue: string; sandbox: string }>
+  state: { queue: string; sandbox: string }
+  close(): Promise<void>
+}
+
+export interface Keys {
+  jwt_secret: string
+  encryption_keys: string[]
+}
+
+export interface ServiceOptions {
+  /** For commands of an operator: where a service already runs on the data folder, use its database beside it. */
+  beside?: boolean
+}
+
+export async function createServices(
+  config: Config,
+  options: ServiceOptions = {},
+  log: Logger = createLog(config),
+): Promise<Services> {
+  const closers: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse())
+      await closer().catch((error: Error) => log.error({ err: error }, 'closing failed'))
+  }
+  try {
+    const { connection, keys } = await openStore(config, log, closers, options)
+    const db = connectDatabase(connection, config.DATABASE_POOL, (error) =>
+      log.warn({ err: error }, 'a database connection broke'),
+    )
+    closers.push(() => db.close())
+    const applied = await migrate(db)
+    if (applied > 0) log.info(`applied ${applied} migrations`)
+    return await composeServices(config, log, db, keys, closers, close)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Everything above the connection; tests call this with a database of their own. */
+export async function composeServices(
+  config: Config,
+  log: Logger,
+  db: Database,
+  keys: Keys,
+  closers: (() => Promise<unknown>)[],
+  close: () => Promise<void>,
+): Promise<Services> {
+  const blobs = await openBlobs(config.BLOB_URL ?? path.join(config.DATA_DIR, 'blobs'), {
+    endpoint: config.S3_ENDPOINT,
+    region: config.S3_REGION,
+    accessKeyId: config.S3_ACCESS_KEY_ID,
+    secretAccessKey: config.S3_SECRET_ACCESS_KEY,
+  })
+  const egress = createEgress({ allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] })
+  closers.push(() => egress.close())
+  const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))
+  closers.push(() => keyUses.flush())
+  const state = { queue: 'ok', sandbox: 'not started' }
+  return {
+    config,
+    log,
+    db,
+    egress,
+    keyUses,
+    state,
+    tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),
+    box: createSecretBox(keys.encryption_keys),
+    blobs,
+    readiness: async () => ({ database: await probe(db), ...state }),
+    close,
+  }
+}
+
+const createLog = (config: Config): Logger =>
+  pino({
+    level: config.LOG_LEVEL,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: ['req.headers.authorization', 'req.headers["x-api-key"]'],
+  })
+
+/** The embedded database with the secrets kept beside it, or what the environment names. */
+async function openStore(
+  config: Config,
+  log: Logger,
+  closers: (() => Promise<unknown>)[],
+  options: ServiceOptions,
+): Promise<{ connection: ConnectionSettings; keys: Keys }> {
+  if (config.DATABASE_URL)
+    return {
+      connection: { connectionString: config.DATABASE_URL },
+      keys: { jwt_secret: config.JWT_SECRET_KEY!, encryption_keys: config.ENCRYPTION_KEY! },
+    }
+  config.DATA_DIR = makeDataFolder(config.DATA_DIR)
+  const unlock = await lockDataFolder(config.DATA_DIR).catch((error: Error) => {
+    if (options.beside && error instanceof DataFolderInUse) return null
+    throw error
+  })
+  if (unlock) closers.push(unlock)
+  const secrets = readOrMakeSecrets(config.DATA_DIR)
+  const keys = {
+    jwt_secret: config.JWT_SECRET_KEY ?? secrets.jwt_secret,
+    encryption_keys: config.ENCRYPTION_KEY ?? [secrets.encryption_key],
+  }
+  if (!unlock) return { connection: embeddedConnection(config.DATA_DIR, secrets.database_password), keys }
+  const postgres = await keepEmbeddedPostgres(config, secrets.database_password, log)
+  closers.push(() => postgres.stop())
+  return { connection: postgres.connection, keys }
+}
+
+/** Starts the embedded database, and starts it again whenever it ends without being told to. */
+async function keepEmbeddedPostgres(
+  config: Config,
+  password: string,
+  log: Logger,
+): Promise<Pick<EmbeddedPostgres, 'connection' | 'stop'>> {
+  let current = await startEmbeddedPostgres(config.DATA_DIR, password)
+  let stopping = false
+  const watch = (server: EmbeddedPostgres) =>
+    void server.ended.then(async (said) => {
+      if (stopping) return
+      log.error({ said }, 'the embedded PostgreSQL ended; starting it again')
+      while (!stopping) {
+        try {
+          current = await startEmbeddedPostgres(config.DATA_DIR, password)
+          log.info('the embedded PostgreSQL is back')
+          return watch(current)
+        } catch (error) {
+          log.error({ err: error }, 'the embedded PostgreSQL did not start; trying again in a second')
+          await delay(1000)
+        }
+      }
+    })
+  watch(current)
+  return {
+    connection: current.connection,
+    async stop() {
+      stopping = true
+      await current.stop()
+    },
+  }
+}
+
+const PROBE_MS = 2000
+
+async function probe(db: Database): Promise<string> {
+  const answer = db.first(sql`SELECT 1`).then(
+    () => 'ok',
+    () => 'does not answer',
+  )
+  return Promise.race([answer, delay(PROBE_MS, 'does not answer', { ref: false })])
+}

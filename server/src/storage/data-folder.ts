@@ -1,0 +1,85 @@
+/**
+ * The data folder: who uses it, and the secrets that were made for it. One service uses it at a time. The lock is an
+ * abstract unix socket named after the folder, which the kernel lets go of when its holder dies, however it dies.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { createServer, type Server } from 'node:net'
+import path from 'node:path'
+
+export class DataFolderError extends Error {}
+export class DataFolderInUse extends DataFolderError {}
+
+export interface Secrets {
+  jwt_secret: string
+  encryption_key: string
+  database_password: string
+}
+
+export function makeDataFolder(folder: string): string {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new DataFolderError(
+      `The data folder ${folder} can not be made (${(error as NodeJS.ErrnoException).code}); set DATA_DIR to a folder that this user may write to.`,
+    )
+  }
+  return realpathSync(folder)
+}
+
+export async function lockDataFolder(folder: string): Promise<() => Promise<void>> {
+  const { dev, ino } = statSync(folder)
+  const id = createHash('sha256').update(`${dev}:${ino}`).digest('hex').slice(0, 32)
+  const name = process.platform === 'linux' ? `\0sluice-${id}` : path.join(folder, 'lock')
+  const server = createServer((socket) => socket.end(`${process.pid}\n`))
+  try {
+    await listen(server, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    throw new DataFolderInUse(
+      `Another Sluice is already running on the data folder ${folder}; stop it first, or set DATA_DIR to another folder.`,
+    )
+  }
+  server.unref()
+  return () => new Promise((resolve) => server.close(() => resolve()))
+}
+
+const listen = (server: Server, name: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(name, resolve)
+  })
+
+/** Secrets made at the first start. Written whole and synced before they are used. */
+export function readOrMakeSecrets(folder: string): Secrets {
+  const file = path.join(folder, 'secrets.json')
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Secrets
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      throw new DataFolderError(
+        `The secrets in ${file} can not be read (${(error as Error).message}). Without them nothing that is encrypted opens: restore the file from a backup.`,
+      )
+  }
+  const secrets: Secrets = {
+    jwt_secret: randomBytes(32).toString('base64url'),
+    encryption_key: randomBytes(32).toString('base64'),
+    database_password: randomBytes(24).toString('base64url'),
+  }
+  const descriptor = openSync(`${file}.new`, 'w', 0o600)
+  writeSync(descriptor, `${JSON.stringify(secrets, null, 2)}\n`)
+  fsyncSync(descriptor)
+  closeSync(descriptor)
+  renameSync(`${file}.new`, file)
+  return secrets
+}

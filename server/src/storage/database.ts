@@ -1,0 +1,177 @@
+/**
+ * The connection to PostgreSQL: a pool, transactions and one listener. Timestamps come back as ISO 8601 strings in UTC
+ * with all their digits, so a row can be answered as it is.
+ */
+import pg from 'pg'
+import { type Statement, sql } from './sql.ts'
+
+export { join, raw, type Statement, script, sql } from './sql.ts'
+
+/** SQLSTATEs that mean something to us. */
+export const UNIQUE_VIOLATION = '23505'
+export const FOREIGN_KEY_VIOLATION = '23503'
+export const SERIALIZATION_FAILURE = '40001'
+export const DEADLOCK = '40P01'
+
+export const isDatabaseError = (error: unknown, code: string, constraint?: string): boolean =>
+  error instanceof pg.DatabaseError &&
+  error.code === code &&
+  (constraint === undefined || error.constraint === constraint)
+
+/** What both the database and a transaction can do. */
+export interface Queryable {
+  query<Row>(statement: Statement): Promise<Row[]>
+  /** The first row, or null. */
+  first<Row>(statement: Statement): Promise<Row | null>
+  /** How many rows a change hit. */
+  execute(statement: Statement): Promise<number>
+}
+
+export interface Database extends Queryable {
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /** Hears NOTIFY on a connection of its own that is made again when it breaks; `onGap` is called after each (re)connect. */
+  listen(channel: string, onMessage: (payload: string) => void, onGap?: () => void): Promise<() => Promise<void>>
+  /** Connections in use, idle and waited for. */
+  usage(): { total: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+const TIMESTAMPTZ = 1184
+const INT8 = 20
+
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === TIMESTAMPTZ) return isoTimestamp
+    if (oid === INT8) return Number
+    return pg.types.getTypeParser(oid, format as 'text')
+  },
+}
+
+/** '2026-01-02 03:04:05.678901+00' → '2026-01-02T03:04:05.678901Z'. Sessions run in UTC, so the zone is always +00. */
+const isoTimestamp = (text: string): string => `${text.slice(0, 10)}T${text.slice(11, -3)}Z`
+
+const SESSION = '-c TimeZone=UTC -c DateStyle=ISO -c client_min_messages=warning'
+
+export interface ConnectionSettings {
+  connectionString?: string
+  host?: string
+  user?: string
+  password?: string
+  database?: string
+}
+
+export function connectDatabase(
+  connection: ConnectionSettings,
+  poolSize: number,
+  onError: (error: Error) => void,
+): Database {
+  const options: pg.PoolConfig = {
+    ...connection,
+    types: types as pg.CustomTypesConfig,
+    options: SESSION,
+    application_name: 'sluice',
+    keepAlive: true,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 30_000,
+  }
+  const pool = new pg.Pool({ ...options, max: poolSize })
+  // A connection that breaks while idle would otherwise end the process; the pool makes a new one by itself.
+  pool.on('error', onError)
+  const listeners = new Set<() => Promise<void>>()
+
+  return {
+    ...queryable((statement) => pool.query(named(statement))),
+    async transaction(work) {
+      const client = await pool.connect()
+      let broken: Error | undefined
+      // Between two queries a lost connection is told by this event alone.
+      const onLost = (error: Error) => {
+        broken = error
+      }
+      client.on('error', onLost)
+      try {
+        await client.query('BEGIN')
+        const result = await work(queryable((statement) => client.query(named(statement))))
+        await client.query('COMMIT')
+        return result
+      } catch (error) {
+        await client.query('ROLLBACK').catch((failure: Error) => {
+          broken = failure
+        })
+        throw error
+      } finally {
+        client.off('error', onLost)
+        client.release(broken)
+      }
+    },
+    async listen(channel, onMessage, onGap) {
+      const listener = await listenForever(options, channel, onMessage, onGap ?? (() => {}), onError)
+      listeners.add(listener)
+      return async () => {
+        listeners.delete(listener)
+        await listener()
+      }
+    },
+    usage: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    async close() {
+      await Promise.all([...listeners].map((stop) => stop()))
+      await pool.end()
+    },
+  }
+}
+
+const named = (statement: Statement) =>
+  statement.name === ''
+    ? { text: statement.text, values: statement.values }
+    : { name: statement.name, text: statement.text, values: statement.values }
+
+function queryable(run: (statement: Statement) => Promise<pg.QueryResult>): Queryable {
+  return {
+    query: async <Row>(statement: Statement) => (await run(statement)).rows as Row[],
+    first: async <Row>(statement: Statement) => ((await run(statement)).rows[0] as Row | undefined) ?? null,
+    execute: async (statement) => (await run(statement)).rowCount ?? 0,
+  }
+}
+
+async function listenForever(
+  options: pg.ClientConfig,
+  channel: string,
+  onMessage: (payload: string) => void,
+  onGap: () => void,
+  onError: (error: Error) => void,
+): Promise<() => Promise<void>> {
+  let closed = false
+  let client: pg.Client | undefined
+  let retry: NodeJS.Timeout | undefined
+
+  const again = (delayMs: number) => {
+    if (closed) return
+    retry = setTimeout(() => {
+      void open().catch((error: Error) => {
+        onError(error)
+        again(1000)
+      })
+    }, delayMs)
+  }
+  const open = async () => {
+    const next = new pg.Client(options)
+    next.on('notification', (message) => onMessage(message.payload ?? ''))
+    next.on('error', onError)
+    next.on('end', () => again(100))
+    await next.connect()
+    client = next
+    if (closed) return void (await next.end())
+    await next.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
+    onGap()
+  }
+  await open()
+  return async () => {
+    closed = true
+    clearTimeout(retry)
+    await client?.end().catch(() => {})
+  }
+}
+
+/** Statements of a session that hold the same lock wait for each other; released with the transaction. */
+export const lockForTransaction = (tx: Queryable, key: string) =>
+  tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))`)

@@ -1,0 +1,102 @@
+/**
+ * API keys: `svc_live_`, 32 random URL-safe characters, and 3 characters of checksum, 44 in all. The checksum lets a
+ * mistyped key be refused without asking the database. Only the SHA-256 is stored: the key is random enough that nothing
+ * slower is needed, and it can be found by one indexed read. A key has its creator's power of this moment.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { AppError, notFound } from '../errors.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Actor } from './actor.ts'
+import { audit } from './audit.ts'
+import { rank } from './permissions.ts'
+
+const PREFIX = 'svc_live_'
+const SHAPE = /^svc_live_[A-Za-z0-9_-]{35}$/
+const PREFIX_SHOWN = 12
+export const KEY_LIFETIMES = [30, 90, 180, 365] as const
+
+const hash = (text: string) => createHash('sha256').update(text).digest()
+const checksum = (body: string) => hash(body).toString('base64url').slice(0, 3)
+
+export function makeApiKey(): string {
+  const body = PREFIX + randomBytes(24).toString('base64url')
+  return body + checksum(body)
+}
+
+export const hasValidChecksum = (key: string): boolean =>
+  SHAPE.test(key) && checksum(key.slice(0, -3)) === key.slice(-3)
+
+/** The actor behind a key, or null. Role and overrides are those its creator has now. */
+export async function findApiKey(db: Queryable, key: string): Promise<(ActorOfKey & { api_key_id: string }) | null> {
+  if (!hasValidChecksum(key)) return null
+  return db.first(sql`
+    SELECT k.id AS api_key_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
+           EXISTS (SELECT 1 FROM user_identities i WHERE i.user_id = u.id) AS idp_linked,
+           o.id AS organization_id, o.name AS organization_name, o.slug AS organization_slug, m.role,
+           (SELECT jsonb_object_agg(d.domain_id, d.role) FROM domain_roles d WHERE d.organization_id = m.organization_id AND d.user_id = m.user_id) AS domain_roles
+      FROM api_keys k
+      JOIN memberships m ON m.user_id = k.created_by AND m.organization_id = k.organization_id
+      JOIN users u ON u.id = k.created_by
+      JOIN organizations o ON o.id = k.organization_id
+     WHERE k.key_hash = ${hash(key)} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`)
+}
+
+type ActorOfKey = Omit<Actor, 'session_id' | 'request_id' | 'client_address'>
+
+export interface ApiKeyRow {
+  id: string
+  name: string
+  key_prefix: string
+  scopes: Record<string, never>
+  last_used_at: string | null
+  expires_at: string | null
+  created_at: string
+  created_by_name: string
+}
+
+export const listApiKeys = (
+  db: Queryable,
+  actor: Actor,
+  page: { limit?: number; offset: number },
+): Promise<ApiKeyRow[]> =>
+  db.query(sql`
+    SELECT k.id, k.name, k.key_prefix, k.scopes, k.last_used_at, k.expires_at, k.created_at, u.name AS created_by_name
+      FROM api_keys k JOIN users u ON u.id = k.created_by
+     WHERE k.organization_id = ${actor.organization_id} AND k.revoked_at IS NULL
+     ORDER BY k.created_at DESC, k.id LIMIT ${page.limit ?? null} OFFSET ${page.offset}`)
+
+export async function createApiKey(
+  db: Database,
+  actor: Actor,
+  input: { name: string; expires_in_days: number | null },
+) {
+  const key = makeApiKey()
+  return db.transaction(async (tx) => {
+    const row = await tx.first<{
+      id: string
+      name: string
+      key_prefix: string
+      expires_at: string | null
+      created_at: string
+    }>(sql`
+      INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash, expires_at)
+      VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name}, ${key.slice(0, PREFIX_SHOWN)}, ${hash(key)},
+              now() + make_interval(days => ${input.expires_in_days}))
+      RETURNING id, name, key_prefix, expires_at, created_at`)
+    await audit(tx, actor, 'api_key.created', { type: 'api_key', id: row!.id }, { name: input.name })
+    return { ...row!, key }
+  })
+}
+
+/** Members revoke their own keys, admins and owners any. */
+export async function revokeApiKey(db: Database, actor: Actor, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const key = await tx.first<{ created_by: string; name: string }>(sql`
+      SELECT created_by, name FROM api_keys WHERE id = ${id} AND organization_id = ${actor.organization_id} AND revoked_at IS NULL FOR UPDATE`)
+    if (!key) throw notFound('API key')
+    if (key.created_by !== actor.user_id && rank(actor.role) < rank('admin'))
+      throw new AppError('forbidden', 'Members may revoke only their own API keys; ask an admin')
+    await tx.execute(sql`UPDATE api_keys SET revoked_at = now() WHERE id = ${id}`)
+    await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id }, { name: key.name })
+  })
+}

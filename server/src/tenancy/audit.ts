@@ -1,0 +1,51 @@
+/**
+ * The audit log. Every change writes one line in its own transaction: if the change is there, so is the line. Details
+ * hold names and ids, never a secret or a configuration.
+ */
+import type { Json } from '../connectors/contract.ts'
+import { type Queryable, type Statement, sql } from '../storage/database.ts'
+import type { RequestOrigin } from './actor.ts'
+
+export interface AuditActor extends RequestOrigin {
+  user_id: string | null
+  email: string | null
+  organization_id: string | null
+  api_key_id: string | null
+}
+
+export interface AuditedObject {
+  type:
+    | 'user'
+    | 'organization'
+    | 'session'
+    | 'membership'
+    | 'invitation'
+    | 'domain'
+    | 'domain_role'
+    | 'api_key'
+    | 'pipeline'
+    | 'run'
+    | 'saved_connector'
+    | 'custom_source'
+    | 'webhook'
+    | 'pipeline_state'
+  id: string | null
+}
+
+export const audit = (
+  tx: Queryable,
+  actor: AuditActor,
+  action: string,
+  object: AuditedObject,
+  details: Record<string, Json> = {},
+): Promise<number> => tx.execute(auditStatement(actor, action, object, details))
+
+export const auditStatement = (
+  actor: AuditActor,
+  action: string,
+  object: AuditedObject,
+  details: Record<string, Json> = {},
+): Statement => sql`
+  INSERT INTO audit_log (organization_id, actor_id, actor_email, api_key_id, action, object_type, object_id, details, request_id, client_address)
+  VALUES (${actor.organization_id}, ${actor.user_id}, ${actor.email}, ${actor.api_key_id}, ${action}, ${object.type}, ${object.id},
+          ${JSON.stringify(details)}, ${actor.request_id}, ${actor.client_address})`

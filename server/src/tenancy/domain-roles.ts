@@ -1,0 +1,101 @@
+/** Domain roles: a higher role inside one domain. They only ever raise, and only what a domain is about. */
+import { AppError, notFound } from '../errors.ts'
+import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
+import type { Actor } from './actor.ts'
+import { audit } from './audit.ts'
+import { lockMembers, readMember } from './members.ts'
+import { rank } from './permissions.ts'
+
+export interface DomainRoleRow {
+  id: string
+  user_id: string
+  domain_id: string
+  domain_name: string
+  role: 'admin' | 'member'
+  created_at: string
+}
+
+export const listDomainRoles = (db: Queryable, actor: Actor, userId: string): Promise<DomainRoleRow[]> =>
+  db.query(sql`
+    SELECT r.id, r.user_id, r.domain_id, d.name AS domain_name, r.role, r.created_at
+      FROM domain_roles r JOIN domains d ON d.organization_id = r.organization_id AND d.id = r.domain_id
+     WHERE r.organization_id = ${actor.organization_id} AND r.user_id = ${userId} ORDER BY r.created_at DESC, r.id`)
+
+export async function listMemberDomainRoles(db: Queryable, actor: Actor, userId: string): Promise<DomainRoleRow[]> {
+  await readMember(db, actor, userId)
+  return listDomainRoles(db, actor, userId)
+}
+
+export async function grantDomainRole(
+  db: Database,
+  actor: Actor,
+  userId: string,
+  input: { domain_id: string; role: string },
+): Promise<DomainRoleRow> {
+  const role = input.role
+  if (role !== 'admin' && role !== 'member')
+    throw new AppError('invalid_input', 'role: a domain role must be admin or member')
+  return db.transaction(async (tx) => {
+    const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
+    if (!members.has(userId)) throw notFound('Member')
+    const domain = await tx.first<{ name: string }>(
+      sql`SELECT name FROM domains WHERE id = ${input.domain_id} AND organization_id = ${actor.organization_id} FOR SHARE`,
+    )
+    if (!domain) throw notFound('Domain')
+    const own = members.get(actor.user_id)
+    if (!own || rank(own.role) < rank('admin'))
+      throw new AppError('forbidden', 'Only admins and the owner can grant domain roles')
+    if (role === 'admin' && own.role !== 'owner')
+      throw new AppError('forbidden', 'Only the owner can grant the admin role in a domain')
+    const row = await insertDomainRole(tx, actor, userId, input.domain_id, role)
+    await audit(
+      tx,
+      actor,
+      'domain_role.granted',
+      { type: 'domain_role', id: row.id },
+      { user_id: userId, domain_id: input.domain_id, domain: domain.name, role },
+    )
+    return {
+      id: row.id,
+      user_id: userId,
+      domain_id: input.domain_id,
+      domain_name: domain.name,
+      role,
+      created_at: row.created_at,
+    }
+  })
+}
+
+async function insertDomainRole(
+  tx: Queryable,
+  actor: Actor,
+  userId: string,
+  domainId: string,
+  role: string,
+): Promise<{ id: string; created_at: string }> {
+  try {
+    const row = await tx.first<{ id: string; created_at: string }>(sql`
+      INSERT INTO domain_roles (organization_id, user_id, domain_id, role) VALUES (${actor.organization_id}, ${userId}, ${domainId}, ${role})
+      RETURNING id, created_at`)
+    return row!
+  } catch (error) {
+    if (isDatabaseError(error, UNIQUE_VIOLATION))
+      throw new AppError('conflict', 'This member has a role in this domain already; remove it first')
+    throw error
+  }
+}
+
+export async function revokeDomainRole(db: Database, actor: Actor, userId: string, domainId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const row = await tx.first<{ id: string; role: string }>(sql`
+      DELETE FROM domain_roles WHERE organization_id = ${actor.organization_id} AND user_id = ${userId} AND domain_id = ${domainId} RETURNING id, role`)
+    if (!row) throw notFound('Domain role')
+    await audit(
+      tx,
+      actor,
+      'domain_role.revoked',
+      { type: 'domain_role', id: row.id },
+      { user_id: userId, domain_id: domainId, role: row.role },
+    )
+  })
+}

@@ -1,0 +1,114 @@
+/**
+ * Members and their roles. Every change first locks the rows of all who take part, in one order, and decides on what it
+ * then sees: two admins who act on each other at the same moment are dealt with one after the other.
+ */
+import { AppError, notFound } from '../errors.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Actor } from './actor.ts'
+import { forbidden } from './actor.ts'
+import { audit } from './audit.ts'
+import { can, type Role } from './permissions.ts'
+
+export interface MemberRow {
+  id: string
+  email: string
+  name: string
+  avatar_url: string | null
+  role: Role
+  joined_at: string
+}
+
+const member = sql`
+  SELECT u.id, u.email, u.name, u.avatar_url, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id`
+
+export const listMembers = (
+  db: Queryable,
+  actor: Actor,
+  page: { limit?: number; offset: number },
+): Promise<MemberRow[]> =>
+  db.query(
+    sql`${member} WHERE m.organization_id = ${actor.organization_id} ORDER BY m.joined_at DESC, m.user_id LIMIT ${page.limit ?? null} OFFSET ${page.offset}`,
+  )
+
+export async function readMember(db: Queryable, actor: Actor, userId: string): Promise<MemberRow> {
+  const row = await db.first<MemberRow>(
+    sql`${member} WHERE m.organization_id = ${actor.organization_id} AND m.user_id = ${userId}`,
+  )
+  if (!row) throw notFound('Member')
+  return row
+}
+
+/** Locks memberships in the order of their user ids, so that two changes never wait for each other in a circle. */
+export async function lockMembers(
+  tx: Queryable,
+  organizationId: string,
+  userIds: string[],
+): Promise<Map<string, MemberRow>> {
+  const rows = await tx.query<MemberRow>(sql`
+    ${member} WHERE m.organization_id = ${organizationId} AND m.user_id = ANY (${userIds}::uuid[]) ORDER BY m.user_id FOR UPDATE OF m`)
+  return new Map(rows.map((row) => [row.id, row]))
+}
+
+export async function updateMemberRole(
+  db: Database,
+  actor: Actor,
+  userId: string,
+  role: Role,
+): Promise<Omit<MemberRow, 'avatar_url'>> {
+  if (role === 'owner')
+    throw new AppError(
+      'invalid_input',
+      'role: owner can not be assigned; transfer the ownership instead (POST /api/organization/transfer-ownership)',
+    )
+  return db.transaction(async (tx) => {
+    const target = await lockTarget(tx, actor, userId, 'change the role of')
+    await tx.execute(
+      sql`UPDATE memberships SET role = ${role} WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
+    )
+    await audit(
+      tx,
+      actor,
+      'member.role_changed',
+      { type: 'membership', id: userId },
+      { from: target.role, to: role, email: target.email },
+    )
+    return { id: target.id, email: target.email, name: target.name, role, joined_at: target.joined_at }
+  })
+}
+
+export async function removeMember(db: Database, actor: Actor, userId: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const target = await lockTarget(tx, actor, userId, 'remove')
+    await tx.execute(
+      sql`DELETE FROM memberships WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
+    )
+    await tx.execute(
+      sql`UPDATE sessions SET revoked_at = now() WHERE organization_id = ${actor.organization_id} AND user_id = ${userId} AND revoked_at IS NULL`,
+    )
+    await tx.execute(
+      sql`UPDATE api_keys SET revoked_at = now() WHERE organization_id = ${actor.organization_id} AND created_by = ${userId} AND revoked_at IS NULL`,
+    )
+    await audit(
+      tx,
+      actor,
+      'member.removed',
+      { type: 'membership', id: userId },
+      { role: target.role, email: target.email },
+    )
+  })
+}
+
+/** The rules of who may act on whom: nobody on the owner, and an admin not on another admin. */
+async function lockTarget(tx: Queryable, actor: Actor, userId: string, verb: string): Promise<MemberRow> {
+  const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
+  const self = members.get(actor.user_id)
+  const target = members.get(userId)
+  // The actor's own role may have changed since the request was let in.
+  if (!self || !can({ role: self.role, domain_roles: {} }, 'users:manage_roles')) throw forbidden('users:manage_roles')
+  if (!target) throw notFound('Member')
+  if (target.role === 'owner')
+    throw new AppError('forbidden', `You can not ${verb} the owner; transfer the ownership first`)
+  if (target.role === 'admin' && self.role === 'admin' && userId !== actor.user_id)
+    throw new AppError('forbidden', `An admin can not ${verb} another admin; ask the owner`)
+  return target
+}
