@@ -2,7 +2,6 @@
  * The composition root: everything that lives as long as the process, made once from the configuration and handed to
  * whoever needs it. Closing goes in the opposite order.
  */
-import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
 import type { Config } from './config.ts'
@@ -60,7 +59,7 @@ export async function createServices(
     closers.push(() => db.close())
     const applied = await migrate(db)
     if (applied > 0) log.info(`applied ${applied} migrations`)
-    return await composeServices(config, log, db, keys, closers, close)
+    return composeServices(config, log, db, keys, closers, close)
   } catch (error) {
     await close()
     throw error
@@ -68,20 +67,15 @@ export async function createServices(
 }
 
 /** Everything above the connection; tests call this with a database of their own. */
-export async function composeServices(
+export function composeServices(
   config: Config,
   log: Logger,
   db: Database,
   keys: Keys,
   closers: (() => Promise<unknown>)[],
   close: () => Promise<void>,
-): Promise<Services> {
-  const blobs = await openBlobs(config.BLOB_URL ?? path.join(config.DATA_DIR, 'blobs'), {
-    endpoint: config.S3_ENDPOINT,
-    region: config.S3_REGION,
-    accessKeyId: config.S3_ACCESS_KEY_ID,
-    secretAccessKey: config.S3_SECRET_ACCESS_KEY,
-  })
+): Services {
+  const blobs = openBlobs(config)
   const egress = createEgress({ allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] })
   closers.push(() => egress.close())
   const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))

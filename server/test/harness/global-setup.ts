@@ -1,0 +1,39 @@
+/**
+ * Runs once before all test files: one PostgreSQL with durability off, and a migrated template that each file clones.
+ * The environment it sets reaches every test process.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { connectDatabase, script } from '../../src/storage/database.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/embedded-postgres.ts'
+import { migrate } from '../../src/storage/migrate.ts'
+
+let server: EmbeddedPostgres
+let folder: string
+
+export const TEMPLATE = 'sluice_template'
+
+export async function globalSetup(): Promise<void> {
+  folder = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
+  server = await startEmbeddedPostgres(folder, 'test-password')
+  const admin = connectDatabase(server.connection, 1, fail)
+  for (const setting of ['fsync = off', 'synchronous_commit = off', 'full_page_writes = off'])
+    await admin.execute(script(`ALTER SYSTEM SET ${setting}`))
+  await admin.execute(script('SELECT pg_reload_conf()'))
+  await admin.execute(script(`CREATE DATABASE ${TEMPLATE}`))
+  await admin.close()
+  const template = connectDatabase({ ...server.connection, database: TEMPLATE }, 2, fail)
+  await migrate(template)
+  await template.close()
+  process.env.TEST_POSTGRES = JSON.stringify(server.connection)
+}
+
+export async function globalTeardown(): Promise<void> {
+  await server.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+const fail = (error: Error) => {
+  throw error
+}
