@@ -1,0 +1,113 @@
+"""What an author's code reaches the host with: print, `self.http` and `self.authentication`."""
+
+from cell import protocol
+from svc.source.base import build_settings, find_class
+from svc.source.models import SourceAuth
+
+MAX_LOG_BYTES = 60_000
+
+
+class LogStream:
+    """print and sys.stderr, line by line, so that nothing written before a crash or an endless loop is lost."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, write, level):
+        self._write_line = write
+        self._level = level
+        self._rest = ""
+
+    def write(self, text):
+        if not isinstance(text, str):
+            raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+        self._rest += text
+        if "\n" in text or len(self._rest) > MAX_LOG_BYTES:
+            lines, _, self._rest = self._rest.rpartition("\n")
+            if not lines and len(self._rest) > MAX_LOG_BYTES:
+                lines, self._rest = self._rest, ""
+            self._write_line(self._level, lines)
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def finish(self):
+        if self._rest:
+            self._write_line(self._level, self._rest)
+            self._rest = ""
+
+    def isatty(self):
+        return False
+
+    def writable(self):
+        return True
+
+
+class Transport:
+    """`self.http` sends its requests through here to the host, which performs them."""
+
+    def __init__(self, channel):
+        self._channel = channel
+
+    def request(self, requests):
+        head = []
+        bodies = []
+        for request in requests:
+            body = request.get("body")
+            if body is not None:
+                bodies.append(body)
+            head.append(
+                {
+                    "method": request["method"],
+                    "url": request["url"],
+                    "headers": list(request["headers"].items()),
+                    "timeout": request.get("timeout"),
+                    "retries": request.get("retries"),
+                    "auth": bool(request.get("authenticate", True)),
+                    "size": None if body is None else len(body),
+                }
+            )
+        self._channel.send(protocol.HTTP, *protocol.pack_with_bodies(head, bodies))
+        answers, contents = protocol.unpack_with_bodies(self._channel.receive()[1])
+        for answer, content in zip(answers, contents):
+            answer["body"] = content
+        return answers
+
+
+class DelayedAuthentication:
+    """Stands for `self.authentication` until an author reads it: only then do the secrets come into this process."""
+
+    delayed = True
+
+    def __init__(self, cell, cls, type):
+        self.type = type
+        self._cell = cell
+        self._cls = cls
+        self._real = None
+
+    def _load(self):
+        if self._real is None:
+            given = {"type": self.type, "params": self._cell.ask_for_secrets()}
+            self._real = build_settings(find_class(self._cls, SourceAuth), given, True)
+        return self._real
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._load(), name)
+
+    def __getitem__(self, name):
+        return self._load()[name]
+
+    def __iter__(self):
+        return iter(self._load())
+
+    def __len__(self):
+        return len(self._load())
+
+    def __contains__(self, name):
+        return name in self._load()
+
+    def __repr__(self):
+        return "<authentication: %s>" % self.type

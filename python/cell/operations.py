@@ -1,0 +1,204 @@
+"""The jobs a cell can do. Each takes the cell and the job, and returns what the last frame says."""
+
+import copy
+import itertools
+import os
+
+from cell import protocol
+from cell.report import SOURCE_FILE, JobError
+from svc.errors import ConfigError
+from svc.source.loader import load_source
+from svc.source.records import RecordEncoder
+
+try:
+    from cell.modules import ALLOWED_MODULES
+    from cell.validator import validate
+except ImportError:
+    ALLOWED_MODULES = ()
+
+    def validate(code, modules, name):
+        return {"valid": True}
+
+
+MAX_STATE_BYTES = 1 << 20
+PAGE_BYTES = 128 * 1024
+PREVIEW_BYTES = 4 << 20
+
+
+def list_streams(source):
+    streams = source.get_streams()
+    if isinstance(streams, (str, bytes)) or not hasattr(streams, "__iter__"):
+        raise JobError("get_streams returned %s, not a list of names" % type(streams).__name__)
+    streams = list(streams)
+    for name in streams:
+        if not isinstance(name, str):
+            raise JobError("get_streams returned a list with %s in it; stream names are strings" % type(name).__name__)
+    return streams
+
+
+def open_records(source, stream):
+    streams = list_streams(source)
+    if stream not in streams:
+        raise JobError("unknown stream %r; the source has: %s" % (stream, ", ".join(streams) or "none"), "config")
+    records = source.get_records(stream)
+    if records is None or not hasattr(records, "__iter__"):
+        raise JobError("get_records returned %s; yield records, or return a list of them" % type(records).__name__)
+    return records
+
+
+class StateWatch:
+    """Passes records on and notes where the author's state changed.
+
+    A state stands for all records yielded before it was set. When the change shows, the next record has already come,
+    so `covered` is the number of records before that one, and a page is cut there.
+    """
+
+    def __init__(self, source, given):
+        self._source = source
+        self._seen = copy.deepcopy(given)
+        self.changed = False
+        self.covered = 0
+        self.count = 0
+
+    def look(self):
+        state = self._source.state
+        if state != self._seen:
+            self._seen = copy.deepcopy(state)
+            self.changed = True
+            self.covered = self.count
+
+    def watch(self, records):
+        source = self._source
+        for record in records:
+            if source.state != self._seen:
+                self.look()
+            self.count += 1
+            yield record
+        self.look()
+
+    def take(self, encoder):
+        self.changed = False
+        data = encoder.encode_value(self._seen)
+        if len(data) > MAX_STATE_BYTES:
+            raise JobError("self.state is %d bytes as JSON; at most %d are kept" % (len(data), MAX_STATE_BYTES))
+        return data
+
+
+def read(cell, job):
+    source, log = cell.build(job)
+    return {"records": send_pages(cell, job, source, log, job["stream"])}
+
+
+def send_pages(cell, job, source, log, stream):
+    """Sends the pages of a stream. Where the state changed within one, it is cut in two at that record."""
+    records = open_records(source, stream)
+    encoder = RecordEncoder(log)
+    state = StateWatch(source, job.get("state") or {})
+    sent = 0
+    for page, count in encoder.encode_pages(state.watch(records), page_bytes=PAGE_BYTES):
+        if state.changed:
+            lines = state.covered - sent
+            cut = end_of_line(page, lines)
+            cell.channel.send(protocol.PAGE, *protocol.pack_page(lines, state.take(encoder), page[:cut]))
+            page = page[cut:]
+            sent += lines
+            count -= lines
+        if count:
+            cell.channel.send(protocol.PAGE, *protocol.pack_page(count, b"", page))
+            sent += count
+    state.look()
+    if state.changed:
+        cell.channel.send(protocol.PAGE, *protocol.pack_page(0, state.take(encoder), b""))
+    return sent
+
+
+def end_of_line(page, lines):
+    """The offset after the given number of lines."""
+    at = 0
+    for _ in range(lines):
+        at = page.index(b"\n", at) + 1
+    return at
+
+
+def preview(cell, job):
+    """Reads until there are enough records, and no further."""
+    if job.get("validate"):
+        report = validate(job["code"], ALLOWED_MODULES, job.get("source_name"))
+        if not report["valid"]:
+            return {"validation": report}
+    source, log = cell.build(job)
+    encoder = RecordEncoder(log)
+    records = iter(open_records(source, job["stream"]))
+    lines = []
+    size = 0
+    for item in itertools.islice(records, job["max_records"]):
+        lines.append(encoder.preview_line(item))
+        size += len(lines[-1])
+        if size > PREVIEW_BYTES:
+            send_preview(cell, lines)
+            lines, size = [], 0
+    send_preview(cell, lines)
+    if hasattr(records, "close"):
+        records.close()
+    return {}
+
+
+def send_preview(cell, lines):
+    cell.channel.send(protocol.PREVIEW, b"[" + b",".join(lines) + b"]")
+
+
+def check(cell, job):
+    source, _ = cell.build(job)
+    answer = source.check_connection()
+    if answer is None:
+        raise JobError("check_connection returned None; return True or False")
+    return {"success": bool(answer)}
+
+
+def streams(cell, job):
+    source, _ = cell.build(job, strict=False)
+    return {"streams": list_streams(source)}
+
+
+def validate_code(cell, job):
+    return validate(job["code"], ALLOWED_MODULES, job.get("source_name"))
+
+
+def run_file(cell, job):
+    """`sluice cell run`: any file; where it defines a source, its streams are read as well."""
+    try:
+        cls = load_source(job["code"], SOURCE_FILE)
+    except ConfigError:
+        return {"records": None}
+    source, log = cell.build(job, cls=cls)
+    return {"records": {stream: send_pages(cell, job, source, log, stream) for stream in list_streams(source)}}
+
+
+def self_test(cell, job):
+    """Native attempts at what must be impossible. The last one ends this process, so its result is how it ended."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    read_write_exec, private_anonymous = 7, 0x22
+    results = {
+        "socket": libc.socket(2, 1, 0) == -1,
+        "open": libc.open(b"/etc/passwd", 0) == -1,
+        "executable mapping": libc.mmap(None, 4096, read_write_exec, private_anonymous, -1, 0) == ctypes.c_void_p(-1).value,
+    }
+    cell.channel.send_json(protocol.DONE, {name: "refused" if held else "possible" for name, held in results.items()})
+    arguments = (ctypes.c_char_p * 2)(b"/bin/true", None)
+    libc.execve(b"/bin/true", arguments, None)
+    os._exit(0)
+
+
+OPERATIONS = {
+    "read": read,
+    "preview": preview,
+    "check": check,
+    "streams": streams,
+    "validate": validate_code,
+    "run_file": run_file,
+    "self_test": self_test,
+}

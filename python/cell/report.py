@@ -1,0 +1,71 @@
+"""How a failure of an author's code is told to its owner: type, text, their own lines, and what kind of failure it is."""
+
+import traceback
+
+from svc.errors import AuthenticationFailed, ConfigError, ConnectionFailed, LimitExceeded, StatusError, Timeout
+
+SOURCE_FILE = "source.py"
+
+
+class JobError(Exception):
+    """A failure that the platform words itself. `kind` is one of the host's failure kinds."""
+
+    def __init__(self, text, kind="source"):
+        super().__init__(text)
+        self.kind = kind
+
+
+def own_lines(error):
+    """The traceback as the author would see it at home: their frames, none of ours."""
+    report = traceback.TracebackException.from_exception(error, capture_locals=False)
+    seen = set()
+    waiting = [report]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        own = [frame for frame in each.stack if frame.filename == SOURCE_FILE]
+        each.stack = traceback.StackSummary.from_list(own)
+        waiting += [each.__cause__, each.__context__]
+        waiting += getattr(each, "exceptions", None) or []
+    return "".join(report.format())
+
+
+def describe(error):
+    """An ERROR frame's content. str() of an exception runs the author's code, so it may fail or never return."""
+    kind, transient = classify(error)
+    try:
+        text = str(error)
+        trace = own_lines(error)
+    except Exception as second:
+        text = trace = "(its text cannot be shown: %s)" % type(second).__name__
+    if isinstance(error, SystemExit):
+        text = "the source ended itself with exit code %s" % text
+    return {
+        "kind": kind,
+        "type": type(error).__name__[:200],
+        "text": text[:4000].encode("utf-8", "replace").decode(),
+        "traceback": trace[-16000:].encode("utf-8", "replace").decode(),
+        "transient": transient,
+    }
+
+
+def classify(error):
+    """The host's failure kind, and whether trying again may help."""
+    if isinstance(error, JobError):
+        return error.kind, False
+    if isinstance(error, ConfigError):
+        return "config", False
+    if isinstance(error, StatusError):
+        status = getattr(error.response, "status_code", 0)
+        if status in (401, 403):
+            return "auth", False
+        if status == 429:
+            return "rate_limited", True
+        return "source", status >= 500
+    if isinstance(error, AuthenticationFailed):
+        return "auth", False
+    if isinstance(error, LimitExceeded):
+        return "limit", False
+    return "source", isinstance(error, (ConnectionFailed, Timeout))

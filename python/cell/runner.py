@@ -1,0 +1,104 @@
+"""What a sealed child does: one job, then the end.
+
+The job is the first thing read after the seal. Everything an author's code can call back into lives in this process and
+may be changed by that code, so nothing here is relied upon by the host; it only makes an honest author's life good:
+tracebacks with their own lines, print as a log, errors that say what to do.
+"""
+
+import json
+import sys
+
+from cell import protocol
+from cell.host import MAX_LOG_BYTES, DelayedAuthentication, LogStream, Transport
+from cell.operations import OPERATIONS
+from cell.protocol import Channel
+from cell.report import SOURCE_FILE, describe
+from svc.http import HttpClient
+from svc.log import Log, route_logging
+from svc.source.base import build_source
+from svc.source.loader import load_source
+
+CHANNEL_FD = 3
+EXIT_OUT_OF_MEMORY = 77
+LEVELS = {"debug": 0, "info": 1, "warning": 2, "warn": 2, "error": 3}
+
+
+class Cell:
+    def __init__(self):
+        self.channel = Channel(CHANNEL_FD)
+        self.http = HttpClient(Transport(self.channel))
+        sys.stdout = self.stdout = LogStream(self.log, "info")
+        sys.stderr = self.stderr = LogStream(self.log, "warning")
+
+    def log(self, level, text):
+        data = text.encode("utf-8", "replace")
+        level = bytes((LEVELS.get(level, 1),))
+        for start in range(0, len(data) or 1, MAX_LOG_BYTES):
+            part = data[start : start + MAX_LOG_BYTES]
+            if len(data) > MAX_LOG_BYTES:
+                # A cut may fall inside a character.
+                part = part.decode("utf-8", "replace").encode("utf-8")
+            self.channel.send(protocol.LOG, level, part)
+
+    def build(self, job, cls=None, strict=True):
+        """The author's source, loaded and ready, and its log."""
+        cls = cls or load_source(job["code"], SOURCE_FILE)
+        given = job.get("authentication") or {}
+        log = Log(self.log)
+        route_logging(log)
+        authentication = DelayedAuthentication(self, cls, given.get("type") or "none")
+        source = build_source(
+            cls,
+            config=job.get("config"),
+            authentication=authentication,
+            http=self.http,
+            state=job.get("state"),
+            log=log,
+            strict=strict,
+        )
+        return source, log
+
+    def ask_for_secrets(self):
+        self.channel.send(protocol.SECRETS)
+        return json.loads(self.channel.receive()[1])
+
+    def run(self, job):
+        return OPERATIONS[job["op"]](self, job)
+
+
+def report_unsealed(descriptor, error):
+    report = {"kind": "seal", "type": type(error).__name__, "text": str(error), "traceback": "", "transient": False}
+    try:
+        Channel(descriptor).send_json(protocol.ERROR, report)
+    except OSError:
+        pass
+
+
+def main():
+    """Serves the one job of this process and returns its exit code."""
+    cell = Cell()
+    channel = cell.channel
+    spare = bytearray(1 << 20)
+    _, payload = channel.receive()
+    job = json.loads(payload)
+    del payload
+    try:
+        try:
+            result = cell.run(job)
+        except MemoryError:
+            raise
+        except BaseException as error:
+            cell.stdout.finish()
+            cell.stderr.finish()
+            channel.send_json(protocol.ERROR, describe(error))
+        else:
+            cell.stdout.finish()
+            cell.stderr.finish()
+            channel.send_json(protocol.DONE, result)
+    except MemoryError:
+        # Describing it takes memory as well: what was kept back for this moment is let go first.
+        spare.clear()
+        return EXIT_OUT_OF_MEMORY
+    except protocol.ChannelClosed:
+        return 1
+    return 0

@@ -1,0 +1,159 @@
+"""Seals the calling process: rlimits, another user, Landlock and seccomp, all by ctypes.
+
+The order matters and is that of `seal`: what needs privileges comes first, the parent-death signal is set again because
+a change of user clears it, and the system call filter comes last because it forbids everything before it. After it the
+process can compute, allocate memory, tell the time and read and write the descriptors it already has. Assume that native
+code of an attacker runs behind it: nothing in Python is part of the wall.
+"""
+
+import ctypes
+import fcntl
+import os
+import platform
+import resource
+import struct
+import sys
+
+from cell.syscalls import build_filter
+
+# Another number than "nobody", which databases and web servers on the same machine often use.
+CELL_UID = 65533
+CHANNEL_FD = 3
+
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+SECCOMP_MODE_FILTER = 2
+SIGKILL = 9
+
+
+class SealError(Exception):
+    """A layer that must hold could not be put in place."""
+
+
+class _FilterProgram(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
+
+
+def _libc():
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+    libc.syscall.restype = ctypes.c_long
+    return libc
+
+
+# Rights over files by the Landlock version that added them, then those over TCP and over other processes' sockets.
+_LANDLOCK_FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
+_LANDLOCK_NETWORK, _LANDLOCK_SCOPES = 3, 3
+_LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
+
+
+def _restrict_with_landlock(libc):
+    """Denies every right Landlock knows, with no exception. A kernel without it leaves the filter as the only wall."""
+    version = libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
+    if version < 1:
+        return 0
+    files = 0
+    for since, rights in _LANDLOCK_FILES.items():
+        if version >= since:
+            files |= rights
+    # The kernel refuses a longer structure than it knows if the rest is not zero, so older ones get the shorter form.
+    rules = struct.pack("<Q", files)
+    if version >= 4:
+        rules += struct.pack("<Q", _LANDLOCK_NETWORK)
+    if version >= 6:
+        rules += struct.pack("<Q", _LANDLOCK_SCOPES)
+    buffer = ctypes.create_string_buffer(rules, len(rules))
+    descriptor = libc.syscall(_LANDLOCK_CREATE, buffer, ctypes.c_size_t(len(rules)), 0)
+    if descriptor < 0:
+        raise SealError("landlock_create_ruleset failed: %s" % os.strerror(ctypes.get_errno()))
+    if libc.syscall(_LANDLOCK_RESTRICT, descriptor, 0) != 0:
+        raise SealError("landlock_restrict_self failed: %s" % os.strerror(ctypes.get_errno()))
+    os.close(descriptor)
+    return version
+
+
+class Seal:
+    """What a zygote prepares once, so that a child has little left to do: the filter, libc, the size of the process."""
+
+    def __init__(self, memory_mb, cpu_seconds, sandbox):
+        self.sealed = sandbox != "none"
+        self.linux = sys.platform.startswith("linux")
+        self.libc = _libc() if self.linux else None
+        self.memory_bytes = memory_mb << 20
+        self.cpu_seconds = cpu_seconds
+        self.baseline_bytes = 0
+        self.channel = -1
+        if self.sealed:
+            if not self.linux:
+                raise SealError("the sandbox needs the Linux kernel, and this is %s" % sys.platform)
+            self.filter = ctypes.create_string_buffer(build_filter(platform.machine()))
+            self.program = _FilterProgram((len(self.filter) - 1) // 8, ctypes.addressof(self.filter))
+
+    def measure(self):
+        """The memory limit counts what an author adds, not what the interpreter and its libraries already map."""
+        if self.linux:
+            with open("/proc/self/statm", "rb") as file:
+                self.baseline_bytes = int(file.read().split()[0]) * resource.getpagesize()
+
+    def die_with_parent(self):
+        if self.linux:
+            self._prctl(PR_SET_PDEATHSIG, SIGKILL)
+
+    def _prctl(self, option, value, extra=0):
+        if self.libc.prctl(option, value, extra, 0, 0) != 0:
+            raise SealError("prctl %d failed: %s" % (option, os.strerror(ctypes.get_errno())))
+
+    def _limit(self):
+        def put(which, soft, hard=None):
+            resource.setrlimit(which, (soft, soft if hard is None else hard))
+
+        if self.linux:
+            put(resource.RLIMIT_AS, self.baseline_bytes + self.memory_bytes)
+        # The soft limit sends SIGXCPU, which can be ignored; the hard one kills.
+        put(resource.RLIMIT_CPU, self.cpu_seconds, self.cpu_seconds + 1)
+        put(resource.RLIMIT_CORE, 0)
+        if self.sealed:
+            put(resource.RLIMIT_NOFILE, 16)
+            for which in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+                put(which, 0)
+
+    def _change_user(self):
+        """Where root may not become another user (a container without that right), the filter still holds."""
+        try:
+            os.setgroups([])
+            os.setresgid(CELL_UID, CELL_UID, CELL_UID)
+            os.setresuid(CELL_UID, CELL_UID, CELL_UID)
+        except OSError:
+            pass
+
+    def _keep_only(self, connection):
+        """Descriptors 0 to 2 are nothing, 3 is the channel, and no other is open."""
+        null = os.open(os.devnull, os.O_RDWR)
+        # Both are moved out of the way first: a dup2 onto 3 would destroy whichever of them happens to be there.
+        null_high = _move_up(null)
+        connection_high = _move_up(connection)
+        for descriptor in (0, 1, 2):
+            os.dup2(null_high, descriptor)
+        os.dup2(connection_high, CHANNEL_FD)
+        self.channel = CHANNEL_FD
+        os.closerange(CHANNEL_FD + 1, 4096)
+
+    def enter(self, connection):
+        """Called in the forked child with the descriptor of its channel. On return the process is sealed."""
+        self.channel = connection
+        self.die_with_parent()
+        os.setsid()
+        self._keep_only(connection)
+        self._limit()
+        if not self.sealed:
+            return
+        if os.geteuid() == 0:
+            self._change_user()
+            self.die_with_parent()
+        self._prctl(PR_SET_DUMPABLE, 0)
+        self._prctl(PR_SET_NO_NEW_PRIVS, 1)
+        _restrict_with_landlock(self.libc)
+        self._prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(self.program))
+
+
+def _move_up(descriptor):
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD, 64)

@@ -1,0 +1,289 @@
+"""The zygote: imports what cells may use once, then forks a sealed child for each call.
+
+It talks with its host over three channels. Standard input brings one line of settings, then lines `kill <id>`; its end
+means that the host is gone, and everything ends. Standard output says `ready`, then for each call `exit <id> …` with how
+the child ended. Calls arrive as connections on a socket in the abstract namespace (a file where there is none): the
+first 8 bytes are the id, and all that follows is read by the sealed child alone. The zygote itself never reads a byte of
+a tenant's data, for every later child inherits its memory.
+"""
+
+import gc
+import importlib.util
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OWN_PACKAGES = ("svc", "cell")
+ID_BYTES = 8
+
+CODECS = (
+    "ascii latin_1 utf_8 utf_8_sig utf_16 utf_16_le utf_16_be utf_32 utf_32_le utf_32_be utf_7 cp437 cp850 cp852 cp866 "
+    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859_2 iso8859_3 iso8859_4 iso8859_5 iso8859_6 "
+    "iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_13 iso8859_14 iso8859_15 iso8859_16 koi8_r koi8_u mac_roman "
+    "shift_jis cp932 euc_jp iso2022_jp gbk gb2312 gb18030 big5 euc_kr cp949 tis_620 idna punycode raw_unicode_escape "
+    "unicode_escape base64 hex quopri bz2 zlib rot_13"
+).split()
+
+
+class OwnPackages:
+    """Imports `svc` and `cell` under short file names, so that no traceback or attribute shows where we are installed."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] not in OWN_PACKAGES:
+            return None
+        relative = name.replace(".", "/")
+        package = os.path.isdir(os.path.join(ROOT, relative))
+        origin = relative + ("/__init__.py" if package else ".py")
+        if not package and not os.path.isfile(os.path.join(ROOT, origin)):
+            return None
+        return importlib.util.spec_from_loader(name, self, origin=origin, is_package=package)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        origin = module.__spec__.origin
+        path = os.path.join(ROOT, origin)
+        source = b""
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                source = file.read()
+        exec(compile(source, origin, "exec", dont_inherit=True), module.__dict__)
+
+
+class NoOtherModules:
+    """The only finder of a sealed child: what is not loaded does not exist."""
+
+    def find_spec(self, name, path=None, target=None):
+        raise ModuleNotFoundError("No module named %r" % name, name=name)
+
+
+def preload_time_zones():
+    """Keeps the files of all zones in memory: a sealed child cannot open them. They are parsed when first used."""
+    import io
+    import zoneinfo
+    import zoneinfo._common
+
+    zones = {}
+    for folder in zoneinfo.TZPATH:
+        for parent, folders, names in os.walk(folder):
+            folders[:] = [name for name in folders if name not in ("posix", "right")]
+            prefix = os.path.relpath(parent, folder)
+            for name in names:
+                key = name if prefix == "." else prefix + "/" + name
+                with open(os.path.join(parent, name), "rb") as file:
+                    data = file.read()
+                if data.startswith(b"TZif"):
+                    zones.setdefault(key, data)
+
+    def load_tzdata(key):
+        if key not in zones:
+            raise zoneinfo.ZoneInfoNotFoundError("No time zone found with key %s" % key)
+        return io.BytesIO(zones[key])
+
+    if zones:
+        zoneinfo.reset_tzpath(to=())
+        zoneinfo._common.load_tzdata = load_tzdata
+        zoneinfo.available_timezones = lambda: {key for key in zones if key not in ("localtime", "posixrules")}
+
+
+def own_modules():
+    """Every module of the package that authors import; what a child has not, it cannot get."""
+    for parent, _, names in os.walk(os.path.join(ROOT, "svc")):
+        package = os.path.relpath(parent, ROOT).replace(os.sep, ".")
+        for name in names:
+            if name.endswith(".py") and name not in ("__main__.py", "__init__.py"):
+                yield package + "." + name[:-3]
+
+
+def preload(extra):
+    try:
+        from cell.modules import ALLOWED_MODULES
+    except ImportError:
+        ALLOWED_MODULES = "json re math datetime decimal base64 hashlib hmac uuid collections itertools functools random time zoneinfo logging typing dataclasses enum csv string xml.etree.ElementTree zlib gzip".split()
+
+    for name in (*ALLOWED_MODULES, *own_modules(), *extra):
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            pass  # a module that this Python was built without, or that its version does not have
+    import _strptime
+    import codecs
+    import hashlib
+    import linecache  # noqa: F401  the tracebacks of authors
+    import unicodedata  # noqa: F401  \N{…} in a literal
+
+    import cell.runner
+
+    for name in CODECS:
+        try:
+            codecs.lookup(name)
+        except LookupError:
+            pass
+    # OpenSSL reads its configuration at the first use, Python the names of days and months.
+    for name in hashlib.algorithms_available:
+        try:
+            hashlib.new(name)
+        except ValueError:
+            pass
+    _strptime._strptime_time("2020-01-01", "%Y-%m-%d")
+    time.localtime()
+    preload_time_zones()
+    return cell.runner
+
+
+class Zygote:
+    def __init__(self, settings):
+        os.putenv("TZ", "UTC0")
+        time.tzset()
+        sys.meta_path.insert(0, OwnPackages())
+        from cell.seal import Seal
+
+        self.seal = Seal(settings["memory_mb"], settings["cpu_seconds"], settings["sandbox"])
+        self.seal.die_with_parent()
+        self.runner = preload(settings.get("preload", ()))
+        self.host_pid = settings["host_pid"]
+        self.children = {}
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        address = settings["address"]
+        self.listener.bind("\0" + address[1:] if address.startswith("@") else address)
+        self.listener.listen(128)
+        self.wake_read, self.wake_write = socket.socketpair()
+        for end in (self.wake_read, self.wake_write):
+            end.setblocking(False)
+        self.commands = b""
+
+    def hide_paths(self):
+        sys.argv[:] = ["cell"]
+        if hasattr(sys, "orig_argv"):
+            sys.orig_argv[:] = ["cell"]
+        if self.seal.sealed:
+            sys.path.clear()
+            sys.path_hooks.clear()
+            sys.path_importer_cache.clear()
+            sys.meta_path[:] = [NoOtherModules()]
+            del globals()["__file__"]
+
+    def serve(self):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.wake_write.fileno(), warn_on_full_buffer=False)
+        self.hide_paths()
+        gc.collect()
+        gc.disable()
+        gc.freeze()
+        self.seal.measure()
+        self.tell("ready %d.%d.%d" % sys.version_info[:3])
+        poll = select.poll()
+        for descriptor in (0, self.listener.fileno(), self.wake_read.fileno()):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor == 0:
+                    if not self.obey():
+                        return
+                elif descriptor == self.listener.fileno():
+                    self.accept()
+                else:
+                    self.reap()
+
+    def tell(self, line):
+        os.write(1, line.encode() + b"\n")
+
+    def obey(self):
+        data = os.read(0, 65536)
+        if not data:
+            return False
+        *lines, self.commands = (self.commands + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b"kill "):
+                self.kill(line[5:])
+        return True
+
+    def kill(self, call):
+        for pid, id in self.children.items():
+            if id == call:
+                os.kill(pid, signal.SIGKILL)
+                try:
+                    os.killpg(pid, signal.SIGKILL)
+                except OSError:
+                    pass  # killed before it had a group of its own
+
+    def accept(self):
+        connection, _ = self.listener.accept()
+        with connection:
+            if not self.is_host(connection):
+                return
+            call = connection.recv(ID_BYTES, socket.MSG_WAITALL)
+            if len(call) != ID_BYTES:
+                return
+            call = b"%d" % struct.unpack("<Q", call)
+            pid = os.fork()
+            if pid == 0:
+                self.run_child(connection.fileno())
+            self.children[pid] = call
+
+    def is_host(self, connection):
+        """Any process of the machine can find a socket in the abstract namespace; only our host may use it."""
+        if not hasattr(socket, "SO_PEERCRED"):
+            return True
+        pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return pid == self.host_pid
+
+    def run_child(self, descriptor):
+        code = 70
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+                signal.signal(number, signal.SIG_DFL)
+            try:
+                self.seal.enter(descriptor)
+            except BaseException as error:
+                self.runner.report_unsealed(self.seal.channel, error)
+                os._exit(71)
+            gc.enable()
+            code = self.runner.main()
+        finally:
+            os._exit(code)
+
+    def reap(self):
+        try:
+            while self.wake_read.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+        while self.children:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            call = self.children.pop(pid, None)
+            if call is not None:
+                number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
+                cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
+                self.tell("exit %s %d %d %d %d" % (call.decode(), code, number, cpu_ms, usage.ru_maxrss))
+
+
+def read_line():
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            os._exit(0)
+        line += byte
+    return line
+
+
+if __name__ == "__main__":
+    Zygote(json.loads(read_line())).serve()
+    os._exit(0)

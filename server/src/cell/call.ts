@@ -1,0 +1,282 @@
+/**
+ * One call of a cell, from its first byte to its end.
+ *
+ *   writing ──► reading ──► done ──► ended           success: DONE, then the end of the channel
+ *                  │  ▲
+ *                  ▼  │ answer                        while an answer is open, any byte from the cell breaks the protocol
+ *               answering
+ *
+ * Every other way to end is a failure, and the first one counts: a limit, a broken protocol, an abort, an error that the
+ * cell reports, or the end of the process. From then on nothing of the cell is read, its process is killed and its HTTP
+ * requests are aborted. A page is handed over before the next one is read, so a slow consumer stops the cell.
+ */
+import type { Socket } from 'node:net'
+import { CellFailure, explainExit, explainReport, limitReached, protocolBroken } from './failure.ts'
+import type { LogLevel } from './frames.ts'
+import {
+  encodeFrame,
+  type Frame,
+  FrameDecoder,
+  HOST_KINDS,
+  type HttpRequest,
+  type JsonValue,
+  ProtocolError,
+} from './frames.ts'
+import type { CellLimits } from './limits.ts'
+import type { CellExit, ZygoteProcess } from './zygote-process.ts'
+
+export interface CellPage {
+  records: number
+  bytes: Buffer
+  /** What the author had in `self.state` right after the last record of this page; absent where it did not change. */
+  state: JsonValue | undefined
+}
+
+export interface CellHandlers {
+  /** The cell goes on when this returns. */
+  page?(page: CellPage): Promise<void> | void
+  preview?(records: JsonValue[]): void
+  /** One line, without line breaks and control characters. */
+  log?(level: LogLevel, line: string): void
+  /** The answer frame. The signal is aborted when the call ends. */
+  http?(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer>
+  /** The parameters of the authentication, when the author reads them. */
+  secrets?(): JsonValue
+  /** Replaces known secrets in everything that is text: log lines, errors, tracebacks. */
+  redact?(text: string): string
+  signal?: AbortSignal
+}
+
+export interface CellOutcome {
+  result: JsonValue
+  /** How the process ended; it may take a moment longer than the result. */
+  exit: Promise<CellExit>
+}
+
+/** How long a process may take to end after its last frame before it is killed. */
+const LINGER_MS = 1000
+const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
+
+export function runCall(
+  zygote: ZygoteProcess,
+  job: JsonValue,
+  handlers: CellHandlers,
+  limits: CellLimits,
+): Promise<CellOutcome> {
+  return new Call(zygote, handlers, limits).run(job)
+}
+
+class Call {
+  readonly #zygote: ZygoteProcess
+  readonly #handlers: CellHandlers
+  readonly #limits: CellLimits
+  readonly #decoder = new FrameDecoder()
+  readonly #frames: Frame[] = []
+  readonly #outcome = Promise.withResolvers<CellOutcome>()
+  readonly #aborter = new AbortController()
+  #socket!: Socket
+  #id = ''
+  #exit!: Promise<CellExit>
+  #state: 'reading' | 'working' | 'answering' | 'done' | 'ended' = 'reading'
+  #closed = false
+  #result: JsonValue = null
+  #records = 0
+  #bytes = 0
+  #logBytes = 0
+
+  constructor(zygote: ZygoteProcess, handlers: CellHandlers, limits: CellLimits) {
+    this.#zygote = zygote
+    this.#handlers = handlers
+    this.#limits = limits
+  }
+
+  async run(job: JsonValue): Promise<CellOutcome> {
+    const { signal } = this.#handlers
+    if (signal?.aborted) throw signal.reason
+    const abort = () => this.#fail(signal?.reason)
+    const timer = setTimeout(
+      () => this.#fail(limitReached('wall_seconds', this.#limits.wall_seconds)),
+      Math.min(this.#limits.wall_seconds * 1000, 2 ** 31 - 1),
+    )
+    signal?.addEventListener('abort', abort, { once: true })
+    try {
+      // One buffer serves all calls: what is in it was decoded, and thereby copied, when the callback returns.
+      const opened = this.#zygote.open({ buffer: SHARED_BUFFER, callback: (count) => this.#take(count) })
+      this.#id = opened.id
+      this.#socket = opened.socket
+      this.#exit = opened.exit
+      this.#socket.on('error', () => {})
+      this.#socket.once('close', () => this.#close())
+      this.#socket.write(encodeFrame(HOST_KINDS.job, Buffer.from(JSON.stringify(job))))
+      return await this.#outcome.promise
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      this.#aborter.abort()
+    }
+  }
+
+  /** Returns whether to go on reading. */
+  #take(count: number): boolean {
+    if (this.#state === 'ended') return false
+    if (this.#state === 'answering') {
+      this.#fail(protocolBroken('it sent more while an answer was on its way'))
+      return false
+    }
+    try {
+      this.#decoder.push(SHARED_BUFFER.subarray(0, count), (frame) => this.#frames.push(frame))
+    } catch (error) {
+      this.#fail(error instanceof ProtocolError ? protocolBroken(error.message) : error)
+      return false
+    }
+    if (this.#frames.length === 0) return true
+    this.#work()
+    // Reading goes on while an answer is made, only to notice a cell that does not wait for it.
+    return this.#state !== 'working'
+  }
+
+  /** Handles what was decoded; pages are awaited one by one. */
+  #work(): void {
+    while (this.#frames.length > 0 && this.#state !== 'ended') {
+      const frame = this.#frames.shift()!
+      if (frame.kind === 'http' || frame.kind === 'secrets') return this.#answer(frame)
+      try {
+        const waiting = this.#handle(frame)
+        if (waiting) {
+          this.#state = 'working'
+          waiting.then(
+            () => this.#resume(),
+            (error) => this.#fail(error),
+          )
+          return
+        }
+      } catch (error) {
+        return this.#fail(error)
+      }
+    }
+  }
+
+  #resume(): void {
+    if (this.#state !== 'working') return
+    this.#state = 'reading'
+    this.#work()
+    if (this.#state === 'working' || this.#state === 'ended') return
+    if (this.#closed) this.#close()
+    else this.#socket.resume()
+  }
+
+  #handle(frame: Exclude<Frame, { kind: 'http' | 'secrets' }>): Promise<void> | undefined {
+    switch (frame.kind) {
+      case 'page':
+        return this.#page(frame)
+      case 'log':
+        this.#log(frame.level, frame.text)
+        return undefined
+      case 'preview':
+        this.#handlers.preview?.(frame.records)
+        return undefined
+      case 'done':
+        this.#result = frame.result
+        this.#state = 'done'
+        // A cell that said it is done and goes on computing is nobody's loss.
+        setTimeout(() => this.#fail(protocolBroken('it did not end after its last frame')), LINGER_MS).unref()
+        return undefined
+      case 'error': {
+        const report = { ...frame.error }
+        for (const key of ['text', 'traceback', 'type'] as const) report[key] = this.#clean(report[key])
+        throw explainReport(report, this.#limits)
+      }
+    }
+  }
+
+  #page(frame: Extract<Frame, { kind: 'page' }>): Promise<void> | undefined {
+    this.#records += frame.records
+    this.#bytes += frame.bytes.length
+    if (this.#records > this.#limits.max_records) throw limitReached('max_records', this.#limits.max_records)
+    if (this.#bytes > this.#limits.max_bytes) throw limitReached('max_bytes', this.#limits.max_bytes)
+    const { records, bytes, state } = frame
+    return this.#handlers.page?.({ records, bytes, state }) ?? undefined
+  }
+
+  #log(level: LogLevel, text: string): void {
+    this.#logBytes += text.length + 1
+    if (this.#logBytes > this.#limits.log_bytes) throw limitReached('log_bytes', this.#limits.log_bytes)
+    if (!this.#handlers.log) return
+    for (const line of this.#clean(text).split('\n')) this.#handlers.log(level, line)
+  }
+
+  #clean(text: string): string {
+    return escapeControls(this.#handlers.redact?.(text) ?? text)
+  }
+
+  #answer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): void {
+    if (this.#frames.length > 0 || this.#decoder.pending) {
+      return this.#fail(protocolBroken('it sent more while an answer was on its way'))
+    }
+    this.#state = 'answering'
+    this.#makeAnswer(frame).then(
+      (answer) => {
+        if (this.#state !== 'answering') return
+        this.#state = 'reading'
+        this.#socket.write(answer)
+      },
+      (error) => this.#fail(error),
+    )
+  }
+
+  async #makeAnswer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): Promise<Buffer> {
+    if (frame.kind === 'secrets') {
+      return encodeFrame(HOST_KINDS.answer, Buffer.from(JSON.stringify(this.#handlers.secrets?.() ?? {})))
+    }
+    if (!this.#handlers.http) throw new CellFailure('sandbox', 'this call of the source may not send HTTP requests')
+    return this.#handlers.http(frame.requests, this.#aborter.signal)
+  }
+
+  #close(): void {
+    this.#closed = true
+    if (this.#state === 'ended' || this.#state === 'working') return
+    if (this.#state === 'done') {
+      this.#state = 'ended'
+      this.#outcome.resolve({ result: this.#result, exit: this.#exit })
+      // A process that closed its channel may still be running.
+      const linger = setTimeout(() => this.#zygote.kill(this.#id), LINGER_MS)
+      linger.unref()
+      this.#exit.then(() => clearTimeout(linger))
+      return
+    }
+    this.#explainEnd()
+  }
+
+  /** The channel ended without a last frame. How the process ended says why; one that still runs closed it on purpose. */
+  #explainEnd(): void {
+    const kill = setTimeout(() => this.#fail(protocolBroken('it closed its channel')), LINGER_MS)
+    this.#exit.then((exit) => {
+      clearTimeout(kill)
+      this.#fail(
+        this.#decoder.pending && exit.code === 0 && exit.signal === null
+          ? protocolBroken('it ended within a frame')
+          : explainExit(exit, this.#limits),
+      )
+    })
+  }
+
+  #fail(error: unknown): void {
+    if (this.#state === 'ended') return
+    this.#state = 'ended'
+    this.#frames.length = 0
+    this.#aborter.abort()
+    this.#zygote.kill(this.#id)
+    this.#socket.destroy()
+    this.#outcome.reject(error)
+  }
+}
+
+/** Line breaks and tabs stay; what could move a cursor or forge a line of another log is shown as an escape. */
+function escapeControls(text: string): string {
+  return text
+    .replaceAll('\r\n', '\n')
+    .replace(
+      /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+      (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
+    )
+}

@@ -1,0 +1,93 @@
+/** What ended a call, said so that its owner knows what to do: one sentence and one kind for each way to end. */
+import { ConnectorError, type FailureKind } from '../connectors/contract.ts'
+import type { CellErrorReport } from './frames.ts'
+import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
+import type { CellExit } from './zygote-process.ts'
+
+export class CellFailure extends ConnectorError {
+  /** The author's own lines, without those of the platform; empty where the failure is not an exception. */
+  readonly traceback: string
+  constructor(
+    kind: FailureKind,
+    message: string,
+    options: { transient?: boolean; cause?: unknown; traceback?: string } = {},
+  ) {
+    super(kind, message, options)
+    this.name = 'CellFailure'
+    this.traceback = options.traceback ?? ''
+  }
+}
+
+const UNITS: Readonly<Record<keyof CellLimits, string>> = {
+  memory_mb: 'MB of memory',
+  cpu_seconds: 'seconds of processor time',
+  wall_seconds: 'seconds',
+  max_records: 'records',
+  max_bytes: 'bytes',
+  log_bytes: 'bytes of log',
+  max_requests: 'HTTP requests',
+  max_response_bytes: 'bytes in one answer',
+}
+
+const KINDS: Partial<Record<keyof CellLimits, FailureKind>> = {
+  memory_mb: 'memory',
+  cpu_seconds: 'timeout',
+  wall_seconds: 'timeout',
+}
+
+export function limitReached(limit: keyof CellLimits, value: number): CellFailure {
+  const verb = limit === 'wall_seconds' ? 'ran longer than' : 'used more than'
+  return new CellFailure(
+    KINDS[limit] ?? 'limit',
+    `the source ${verb} ${value} ${UNITS[limit]} (limit ${LIMIT_SETTINGS[limit]})`,
+  )
+}
+
+export function protocolBroken(reason: string): CellFailure {
+  return new CellFailure('sandbox', `the source broke the protocol of the cell and was stopped: ${reason}`)
+}
+
+const REPORTED_KINDS = new Set<FailureKind>(['source', 'config', 'auth', 'rate_limited', 'limit', 'timeout'])
+
+/** An error that the cell itself reports. Its kind is a claim of the source about itself, so only harmless ones count. */
+export function explainReport(report: CellErrorReport, limits: CellLimits): CellFailure {
+  if (report.kind === 'memory') return limitReached('memory_mb', limits.memory_mb)
+  if (report.kind === 'seal') {
+    return new CellFailure('sandbox', `the cell could not be sealed, so nothing was run: ${report.text}`)
+  }
+  const kind = report.kind as FailureKind
+  const text = report.text === '' ? report.type : `${report.type}: ${report.text}`
+  return new CellFailure(REPORTED_KINDS.has(kind) ? kind : 'source', text, {
+    transient: report.transient || kind === 'rate_limited',
+    traceback: report.traceback,
+  })
+}
+
+const EXIT_OUT_OF_MEMORY = 77
+const EXIT_NOT_SEALED = 71
+
+/** A cell that ended without a last frame, explained by how its process ended. */
+export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
+  if (exit.lost) return new CellFailure('internal', 'the Python zygote ended unexpectedly', { transient: true })
+  switch (exit.signal) {
+    case 'SIGSYS':
+      return new CellFailure(
+        'sandbox',
+        'sandbox violation: the source made a system call that is forbidden and was stopped',
+      )
+    case 'SIGXCPU':
+      return limitReached('cpu_seconds', limits.cpu_seconds)
+    case 'SIGKILL':
+      if (exit.cpu_ms >= limits.cpu_seconds * 1000) return limitReached('cpu_seconds', limits.cpu_seconds)
+      return new CellFailure('memory', 'the source was killed by the system, most likely because memory ran out', {
+        transient: true,
+      })
+    case null:
+      break
+    default:
+      return new CellFailure('source', `the Python interpreter of the source crashed (${exit.signal})`)
+  }
+  if (exit.code === EXIT_OUT_OF_MEMORY) return limitReached('memory_mb', limits.memory_mb)
+  if (exit.code === EXIT_NOT_SEALED) return new CellFailure('sandbox', 'the cell could not be sealed')
+  return new CellFailure('source', `the source ended its process (exit code ${exit.code}) without finishing`)
+}

@@ -1,0 +1,41 @@
+/** What one call of a cell may use. Each limit ends the call with an error that names it and its value. */
+export interface CellLimits {
+  /** On top of what the interpreter and its libraries already map. */
+  memory_mb: number
+  cpu_seconds: number
+  wall_seconds: number
+  max_records: number
+  /** Pages out of the cell and bodies into it, each. */
+  max_bytes: number
+  log_bytes: number
+  /** HTTP requests of one call, retries and redirects included. */
+  max_requests: number
+  /** One answer, after decompression. */
+  max_response_bytes: number
+}
+
+export const DEFAULT_CELL_LIMITS: Readonly<CellLimits> = {
+  memory_mb: 512,
+  cpu_seconds: 7200,
+  wall_seconds: 43_200,
+  max_records: 1_000_000_000,
+  max_bytes: 1024 ** 4,
+  log_bytes: 10 * 1024 ** 2,
+  max_requests: 1_000_000,
+  max_response_bytes: 64 * 1024 ** 2,
+}
+
+/** The setting that an operator changes to move a limit; errors name it. */
+export const LIMIT_SETTINGS: Readonly<Record<keyof CellLimits, string>> = {
+  memory_mb: 'CELL_MEMORY_MB',
+  cpu_seconds: 'CELL_CPU_SECONDS',
+  wall_seconds: 'CELL_WALL_SECONDS',
+  max_records: 'CELL_MAX_RECORDS',
+  max_bytes: 'CELL_MAX_BYTES',
+  log_bytes: 'CELL_LOG_BYTES',
+  max_requests: 'CELL_MAX_REQUESTS',
+  max_response_bytes: 'CELL_MAX_RESPONSE_BYTES',
+}
+
+/** Validation, preview and check are answered while somebody waits. */
+export const INTERACTIVE_WALL_SECONDS = 30

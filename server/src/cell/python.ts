@@ -1,0 +1,46 @@
+/** Finds the interpreter that cells run on: the one of the setting, else the first usable python3 of PATH. */
+import { execFile } from 'node:child_process'
+import { access, constants } from 'node:fs/promises'
+import path from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+const OLDEST = [3, 9] as const
+const PROBE = 'import sys; print(sys.executable); print(*sys.version_info[:2])'
+
+export class PythonMissing extends Error {}
+
+/**
+ * The path of the real executable. A wrapper found on PATH (pyenv's are shell scripts) would not survive the empty
+ * environment that cells are started with, so each candidate is asked what it really is.
+ */
+export async function findPython(setting?: string): Promise<string> {
+  const tried: string[] = []
+  for (const candidate of setting ? [setting] : await listCandidates()) {
+    try {
+      const { stdout } = await run(candidate, ['-I', '-S', '-c', PROBE], { timeout: 20_000 })
+      const [executable = '', version = ''] = stdout.trim().split('\n')
+      const [major = 0, minor = 0] = version.split(' ').map(Number)
+      if (major === OLDEST[0] && minor >= OLDEST[1]) return executable || candidate
+      tried.push(`${candidate} is Python ${major}.${minor}`)
+    } catch {
+      tried.push(`${candidate} does not start`)
+    }
+  }
+  const found = tried.length > 0 ? tried.join(', ') : 'there is no python3 on PATH'
+  throw new PythonMissing(`custom sources need Python ${OLDEST.join('.')} or newer: ${found}`)
+}
+
+async function listCandidates(): Promise<string[]> {
+  const candidates: string[] = []
+  for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
+    const candidate = path.join(folder, 'python3')
+    try {
+      await access(candidate, constants.X_OK)
+      candidates.push(candidate)
+    } catch {
+      // Not in this folder, or not for us.
+    }
+  }
+  return candidates
+}

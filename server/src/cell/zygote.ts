@@ -1,0 +1,137 @@
+/**
+ * The cells of this process: finds Python, keeps one zygote process warm, replaces it after a number of forks (children
+ * of one zygote share its memory layout) or when it died, and proves at start that the sandbox holds. Where it does not,
+ * every call answers that custom sources are disabled, and why: there is no way around but `sandbox: 'none'`.
+ */
+import { type CellHandlers, type CellOutcome, runCall } from './call.ts'
+import { CellFailure } from './failure.ts'
+import type { JsonValue } from './frames.ts'
+import { type CellLimits, DEFAULT_CELL_LIMITS } from './limits.ts'
+import { findPython } from './python.ts'
+import { runSelfTest, type SelfTestResult } from './self-test.ts'
+import { ZygoteProcess } from './zygote-process.ts'
+
+export interface ZygoteOptions {
+  /** Default: the first python3 of PATH that serves. */
+  python?: string
+  limits?: Partial<CellLimits>
+  /** `none` runs tenant code without any wall: for machines of one's own, and to prove that the attacks are real. */
+  sandbox?: 'kernel' | 'none'
+  forks_per_process?: number
+  preload?: readonly string[]
+}
+
+export interface Zygote {
+  readonly limits: Readonly<CellLimits>
+  readonly sandbox: 'kernel' | 'none'
+  /** Rejects with a ConnectorError whose kind says what ended the call. */
+  call(job: JsonValue, handlers?: CellHandlers, limits?: Partial<CellLimits>): Promise<CellOutcome>
+  /** The result of the test at start; calls wait for it by themselves. */
+  selfTest(): Promise<SelfTestResult>
+  close(): Promise<void>
+}
+
+const RETIRE_DELAY_MS = 1000
+
+/** Returns at once; the first call waits until the zygote is up. */
+export function startZygote(options: ZygoteOptions = {}): Zygote {
+  return new WarmZygote(options)
+}
+
+class WarmZygote implements Zygote {
+  readonly limits: Readonly<CellLimits>
+  readonly sandbox: 'kernel' | 'none'
+  readonly #options: ZygoteOptions
+  readonly #forksPerProcess: number
+  readonly #python: Promise<string>
+  readonly #verdict: Promise<SelfTestResult>
+  readonly #worn = new Set<ZygoteProcess>()
+  #current: Promise<ZygoteProcess>
+  #next: Promise<ZygoteProcess> | null = null
+  #closed = false
+
+  constructor(options: ZygoteOptions) {
+    this.#options = options
+    this.limits = { ...DEFAULT_CELL_LIMITS, ...options.limits }
+    this.sandbox = options.sandbox ?? 'kernel'
+    this.#forksPerProcess = options.forks_per_process ?? 1000
+    this.#python = findPython(options.python)
+    this.#current = this.#launch()
+    this.#verdict = this.#judge()
+  }
+
+  #launch(): Promise<ZygoteProcess> {
+    const { memory_mb, cpu_seconds } = this.limits
+    const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload: this.#options.preload ?? [] }
+    const starting = this.#python.then((python) => ZygoteProcess.start(python, settings))
+    // Whoever awaits it hears of a failure; nobody may be waiting for one that was started ahead.
+    starting.catch(() => {})
+    return starting
+  }
+
+  async #judge(): Promise<SelfTestResult> {
+    try {
+      const zygote = await this.#current
+      if (this.sandbox === 'none') return { ok: true, reason: 'the sandbox is off' }
+      return await runSelfTest((job, handlers) => runCall(zygote, job, handlers, this.limits))
+    } catch (error) {
+      return { ok: false, reason: error instanceof Error ? error.message : String(error) }
+    }
+  }
+
+  selfTest(): Promise<SelfTestResult> {
+    return this.#verdict
+  }
+
+  async call(job: JsonValue, handlers: CellHandlers = {}, limits: Partial<CellLimits> = {}): Promise<CellOutcome> {
+    const { ok, reason } = await this.#verdict
+    if (!ok) throw new CellFailure('sandbox', `custom sources are disabled on this machine: ${reason}`)
+    const zygote = await this.#pick()
+    return runCall(zygote, job, handlers, { ...this.limits, ...limits })
+  }
+
+  async #pick(): Promise<ZygoteProcess> {
+    if (this.#closed) throw new CellFailure('internal', 'the service is shutting down', { transient: true })
+    const current = await this.#current
+    if (current.alive && current.forks < this.#forksPerProcess) return current
+    if (!current.alive) {
+      this.#current = this.#next ?? this.#launch()
+      this.#next = null
+      return this.#current
+    }
+    // The worn one serves until its successor is up.
+    if (this.#next === null) {
+      const next = this.#launch()
+      this.#next = next
+      next.then(
+        () => {
+          if (this.#next !== next) return
+          this.#current = next
+          this.#next = null
+          this.#retire(current)
+        },
+        () => {
+          this.#next = null
+        },
+      )
+    }
+    return current
+  }
+
+  /** Calls that were given the worn process a moment ago may not have connected yet, hence the delay. */
+  #retire(worn: ZygoteProcess): void {
+    this.#worn.add(worn)
+    setTimeout(async () => {
+      await worn.drained()
+      await worn.close()
+      this.#worn.delete(worn)
+    }, RETIRE_DELAY_MS).unref()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    const processes = await Promise.allSettled([this.#current, this.#next])
+    const running = processes.flatMap((each) => (each.status === 'fulfilled' && each.value ? [each.value] : []))
+    await Promise.all([...running, ...this.#worn].map((each) => each.close()))
+  }
+}
