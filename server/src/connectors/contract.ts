@@ -266,10 +266,16 @@ export type Connector = Source | Destination
 
 /** Marks a setting as secret: masked for those who may not write, redacted in logs. */
 export function secret<T extends TSchema>(schema: T): T {
-  return { ...schema, secret: true }
+  return marked(schema, 'secret')
 }
 
 /** Marks a setting that a pipeline may override beside a saved connector. Never an address, a port or a secret. */
 export function overridable<T extends TSchema>(schema: T): T {
-  return { ...schema, override: true }
+  return marked(schema, 'override')
+}
+
+/** A copy with one more keyword. TypeBox keeps "optional" in a property that a spread would lose. */
+function marked<T extends TSchema>(schema: T, keyword: string): T {
+  const copy = Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema))
+  return Object.assign(copy, { [keyword]: true })
 }

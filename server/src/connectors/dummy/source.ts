@@ -1,0 +1,132 @@
+import Type from 'typebox'
+import { ConnectorError, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
+import { makeRecord, type Stream, streams } from './records.ts'
+
+const settings = Type.Object(
+  {
+    records: overridable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000_000_000,
+        default: 10,
+        description: 'How many records the stream has.',
+      }),
+    ),
+    seed: overridable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 4_294_967_295,
+        default: 1,
+        description: 'The same seed gives the same records.',
+      }),
+    ),
+    delay_ms: overridable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3_600_000,
+        default: 0,
+        description: 'A pause before each record, in milliseconds.',
+      }),
+    ),
+    fail_after: overridable(
+      Type.Optional(
+        Type.Integer({ minimum: 0, description: 'Fails once this many records of the stream were given.' }),
+      ),
+    ),
+    repeat_ids: overridable(
+      Type.Optional(Type.Integer({ minimum: 1, description: 'Ids begin again at 1 after this many records.' })),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** Large enough that a page costs one write, small enough that a handful of them is nothing. */
+const PAGE_CHARACTERS = 192 * 1024
+
+export const dummySource: Source<typeof settings> = {
+  kind: 'source',
+  name: 'dummy',
+  display_name: 'Dummy',
+  description: 'Invented creatures and plants, any number of them: for trying out pipelines and for tests.',
+  streams,
+  auth_types: ['api_key'],
+  settings,
+  capabilities: { incremental: true, resumable: true, parallel: false, columns: false, encodings: ['ndjson'] },
+  example_config: {
+    name: 'dummy',
+    stream: 'creatures',
+    authentication: { type: 'api_key', params: { token: 'any-text-will-do' } },
+    config: { records: 100, seed: 7 },
+  },
+  notes: `Each record is made from the seed and its place in the stream alone, so a read that goes on from a cursor gives
+exactly the records that were missing. Authentication is accepted and ignored.
+
+\`records\` is the size of the stream: an incremental run reads what lies behind the last one, and nothing until the number
+is raised. \`updated_at\` grows by one second from record to record and can serve as \`cursor_field\`.
+
+To see what a failure looks like set \`fail_after\`; to have time to cancel a run set \`delay_ms\`; to try out \`upsert\` set
+\`repeat_ids\`.`,
+
+  async check() {},
+
+  async listStreams() {
+    return [...streams]
+  },
+
+  async read(context) {
+    return { encoding: 'ndjson', columns: null, pages: makePages(context) }
+  },
+}
+
+type DummyContext = ReadContext<Type.Static<typeof settings>>
+
+async function* makePages(context: DummyContext): AsyncGenerator<Page> {
+  const { records, seed, delay_ms, fail_after, repeat_ids } = context.config
+  const stream = context.stream as Stream
+  const end = Math.min(records, fail_after ?? records)
+  let position = startOf(context)
+  while (position < end) {
+    context.signal.throwIfAborted()
+    if (delay_ms > 0) await pause(delay_ms, context.signal)
+    const limit = delay_ms > 0 ? position + 1 : end
+    const first = position
+    let text = ''
+    while (position < limit && text.length < PAGE_CHARACTERS) {
+      text += makeRecord(stream, seed, position, repeat_ids ?? 0)
+      position++
+    }
+    // Records are plain ASCII: one byte per character, so this is a copy and no encoding.
+    yield { bytes: Buffer.from(text, 'latin1'), records: position - first, cursor: { position } }
+  }
+  if (fail_after !== undefined && fail_after <= records) {
+    throw new ConnectorError(
+      'source',
+      `The dummy source was told to fail after ${fail_after} records; remove fail_after to let it pass.`,
+    )
+  }
+}
+
+function startOf(context: DummyContext): number {
+  const cursor = context.resume ?? context.state
+  if (cursor === null) return 0
+  const position = (cursor as { position?: unknown }).position
+  if (typeof position === 'number' && Number.isSafeInteger(position) && position >= 0) return position
+  throw new ConnectorError(
+    'config',
+    `The state ${JSON.stringify(cursor)} is none of the dummy source; it has the form {"position": 100}.`,
+  )
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    }, ms)
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}

@@ -1,0 +1,17 @@
+/** Every connector of the service. A connector is listed here and nowhere else: docs and conformance tests follow the list. */
+import type { Destination, Source } from './contract.ts'
+import { dummySource } from './dummy/source.ts'
+import { fileDestination } from './file/destination.ts'
+import { loggerDestination } from './logger/destination.ts'
+
+export const sources: readonly Source[] = [dummySource]
+
+export const destinations: readonly Destination[] = [fileDestination, loggerDestination]
+
+export function findSource(name: string): Source | undefined {
+  return sources.find((source) => source.name === name)
+}
+
+export function findDestination(name: string): Destination | undefined {
+  return destinations.find((destination) => destination.name === name)
+}

@@ -1,0 +1,60 @@
+/** Secrets in a config: where they are, how they are hidden, and how a hidden one that comes back is filled in again. */
+import type { TSchema } from 'typebox'
+import { type Fields, isObject, type Node } from './settings.ts'
+
+/** What a secret looks like to those who may not write. Sent back, it means "as stored". */
+export const MASK = '********'
+
+/** The paths of all settings marked as secret, each as its field names from the top. */
+export function secretPaths(schema: TSchema): string[][] {
+  const paths: string[][] = []
+  const visit = (node: Node, path: string[]): void => {
+    if (node.secret) paths.push(path)
+    for (const [name, child] of Object.entries(node.properties ?? {})) visit(child, [...path, name])
+    for (const member of node.anyOf ?? []) visit(member, path)
+  }
+  visit(schema as Node, [])
+  return paths
+}
+
+/** A copy in which every secret that is set reads as the mask. */
+export function maskSecrets(schema: TSchema, config: unknown): Fields {
+  const copy = structuredClone(config ?? {}) as Fields
+  for (const path of secretPaths(schema)) change(copy, path, (value) => (value === null || value === '' ? value : MASK))
+  return copy
+}
+
+/** A copy of what was sent in which every mask is the secret that is stored; a mask with nothing behind it is dropped. */
+export function unmaskSecrets(schema: TSchema, incoming: unknown, stored: unknown): Fields {
+  const copy = structuredClone(incoming ?? {}) as Fields
+  for (const path of secretPaths(schema)) {
+    change(copy, path, (value) => (value === MASK ? structuredClone(get(stored, path)) : value))
+  }
+  return copy
+}
+
+/** The secrets that a config holds, for the redaction of logs. */
+export function secretValues(schema: TSchema, config: unknown): string[] {
+  return secretPaths(schema).flatMap((path) => texts(get(config, path)))
+}
+
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return value === '' ? [] : [value]
+  if (typeof value === 'number') return [String(value)]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(texts) : []
+}
+
+function get(value: unknown, path: readonly string[]): unknown {
+  let found = value
+  for (const name of path) found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined
+  return found
+}
+
+function change(target: Fields, path: readonly string[], by: (value: unknown) => unknown): void {
+  const holder = get(target, path.slice(0, -1))
+  const name = path.at(-1)
+  if (name === undefined || !isObject(holder) || holder[name] === undefined) return
+  const value = by(holder[name])
+  if (value === undefined) delete holder[name]
+  else holder[name] = value
+}

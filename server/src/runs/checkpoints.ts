@@ -1,0 +1,55 @@
+/**
+ * When a checkpoint is due. Small ones lose little work when a worker dies, but each is a part in a list that is saved
+ * whole every time; so both limits grow slowly with the run, and a list stays at a few hundred parts.
+ */
+const FIRST_BYTES = 8 * 1024 * 1024
+const LARGEST_BYTES = 64 * 1024 * 1024
+const RECORDS = 100_000
+const FIRST_MS = 5000
+const LARGEST_MS = 30_000
+const GROWTH = 64
+
+export interface CheckpointRule {
+  add(bytes: number, records: number): void
+  due(): boolean
+  /** Whether anything came since the last checkpoint. */
+  pending(): boolean
+  begin(): void
+}
+
+export function createCheckpointRule(now: () => number = performance.now.bind(performance)): CheckpointRule {
+  const started = now()
+  let last = started
+  let totalBytes = 0
+  let totalRecords = 0
+  let bytes = 0
+  let records = 0
+  let pages = 0
+  return {
+    add(pageBytes, pageRecords) {
+      bytes += pageBytes
+      records += pageRecords
+      totalBytes += pageBytes
+      totalRecords += pageRecords
+      pages++
+    },
+    due() {
+      if (pages === 0) return false
+      if (bytes >= clamp(totalBytes / GROWTH, FIRST_BYTES, LARGEST_BYTES)) return true
+      if (records >= Math.max(RECORDS, totalRecords / GROWTH)) return true
+      const time = now()
+      return time - last >= clamp((time - started) / GROWTH, FIRST_MS, LARGEST_MS)
+    },
+    pending: () => pages > 0,
+    begin() {
+      last = now()
+      bytes = 0
+      records = 0
+      pages = 0
+    },
+  }
+}
+
+function clamp(value: number, low: number, high: number): number {
+  return Math.min(Math.max(value, low), high)
+}

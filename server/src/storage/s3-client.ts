@@ -1,0 +1,121 @@
+/**
+ * The few S3 requests that blobs need, over undici. Addresses are path-style (`endpoint/bucket/key`), which every
+ * compatible store understands. Requests are safe to repeat, so throttling and server errors are tried again.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, type Dispatcher, request } from 'undici'
+import { encodePath, encodeQuery, type SigningKey, sha256, signRequest } from './s3-signature.ts'
+
+export interface S3Options extends SigningKey {
+  endpoint: string
+  bucket: string
+}
+
+export interface S3Request {
+  method: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
+  /** Empty for requests about the bucket. */
+  key?: string
+  query?: Record<string, string>
+  headers?: Record<string, string>
+  body?: Uint8Array | string
+}
+
+export type S3Response = Dispatcher.ResponseData
+
+export class S3Error extends Error {
+  readonly status: number
+  readonly code: string
+  constructor(status: number, code: string, message: string) {
+    super(message)
+    this.status = status
+    this.code = code
+  }
+}
+
+const TRIES = 4
+const FIRST_PAUSE_MS = 100
+
+export interface S3Client {
+  send(call: S3Request): Promise<S3Response>
+}
+
+export function createS3Client(options: S3Options): S3Client {
+  const endpoint = new URL(options.endpoint)
+  // Stores close idle connections without notice; a body that stalls for a minute is as good as lost.
+  const dispatcher = new Agent({ connections: 16, keepAliveTimeout: 4000, headersTimeout: 60_000, bodyTimeout: 60_000 })
+
+  async function sendOnce(call: S3Request): Promise<S3Response> {
+    const path = encodePath(
+      `${endpoint.pathname.replace(/\/$/, '')}/${options.bucket}${call.key ? `/${call.key}` : ''}`,
+    )
+    const query = call.query ?? {}
+    const body = call.body ?? ''
+    const signed = signRequest(
+      { method: call.method, host: endpoint.host, path, query, headers: call.headers ?? {}, bodyHash: sha256(body) },
+      options,
+      new Date(),
+    )
+    const { host: _, ...headers } = signed
+    const text = encodeQuery(query)
+    return request(`${endpoint.origin}${path}${text === '' ? '' : `?${text}`}`, {
+      method: call.method,
+      headers,
+      dispatcher,
+      ...(call.method === 'PUT' || call.method === 'POST' ? { body } : {}),
+    })
+  }
+
+  return {
+    async send(call) {
+      for (let tries = 1; ; tries++) {
+        const last = tries === TRIES
+        try {
+          const response = await sendOnce(call)
+          if (response.statusCode < 300) return response
+          const error = await readError(call, response)
+          if (last || !(response.statusCode >= 500 || response.statusCode === 429)) throw error
+        } catch (error) {
+          if (last || error instanceof S3Error) throw error
+        }
+        await delay(FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random()))
+      }
+    },
+  }
+}
+
+async function readError(call: S3Request, response: S3Response): Promise<S3Error> {
+  const body = await response.body.text()
+  const code = readTag(body, 'Code') ?? `HTTP ${response.statusCode}`
+  const reason = readTag(body, 'Message')
+  const what = `${call.method} ${call.key ?? 'bucket'}`
+  return new S3Error(
+    response.statusCode,
+    code,
+    `The object store refused ${what}: ${code}${reason ? `, ${reason}` : ''}.`,
+  )
+}
+
+/** The answers are small, flat XML with known tags: cutting them out needs no parser. */
+export function readTag(xml: string, tag: string): string | null {
+  const match = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)
+  return match ? unescapeXml(match[1]!) : null
+}
+
+export function readBlocks(xml: string, tag: string): string[] {
+  return [...xml.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, 'gs'))].map((match) => match[1]!)
+}
+
+export function unescapeXml(text: string): string {
+  return text
+    .replace(/&#x([0-9a-f]+);/gi, (_, hex) => String.fromCodePoint(Number.parseInt(hex, 16)))
+    .replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&apos;', "'")
+    .replaceAll('&amp;', '&')
+}
+
+export function escapeXml(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
