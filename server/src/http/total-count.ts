@@ -1,0 +1,30 @@
+/** Lists on the wire: a plain array, its total in a header, and limits that are clamped rather than refused. */
+import type { FastifyReply } from 'fastify'
+import { type Static, type TSchema, Type } from 'typebox'
+import { COUNTED_AT_MOST, type Listed, type Paging } from '../storage/lists.ts'
+import { MAX_LIMIT } from './schemas/common.ts'
+
+/** What a query string asks for; without a limit in it or in its schema's default, everything. */
+export const paging = (query: { limit?: number; offset?: number }): Paging => ({
+  limit: query.limit === undefined ? null : Math.min(query.limit, MAX_LIMIT),
+  // PostgreSQL takes no larger one, and nothing lies behind it.
+  offset: Math.min(query.offset ?? 0, Number.MAX_SAFE_INTEGER),
+})
+
+/** Sets the total and hands the rows on, to be returned by the handler. */
+export function withTotal<Row>(reply: FastifyReply, { rows, total }: Listed<Row>): Row[] {
+  reply.header('X-Total-Count', total)
+  return rows
+}
+
+/** The response schema of a list. */
+export const ListOf = <T extends TSchema>(item: T) =>
+  Type.Unsafe<Static<T>[]>({
+    ...Type.Array(item),
+    headers: {
+      'X-Total-Count': {
+        type: 'integer',
+        description: `How many there are in all, counted to ${COUNTED_AT_MOST} at most`,
+      },
+    },
+  })

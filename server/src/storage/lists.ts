@@ -1,0 +1,43 @@
+/**
+ * Lists with a total. The page is read first: where it ends inside the list it tells the total by itself, and most lists
+ * cost one query. Only a full page is followed by a count, and that stops at 10,000, for an exact one over a long list
+ * costs twenty times the page.
+ */
+import { type Queryable, type Statement, sql } from './database.ts'
+
+export const COUNTED_AT_MOST = 10_000
+
+export interface Paging {
+  /** Null returns all. */
+  limit: number | null
+  offset: number
+}
+
+export interface Listed<Row> {
+  rows: Row[]
+  total: number
+}
+
+/** How many rows a `SELECT 1 FROM … WHERE …` has, counted to a limit. */
+export async function countUpTo(db: Queryable, matches: Statement, most = COUNTED_AT_MOST): Promise<number> {
+  const row = await db.first<{ total: number }>(
+    sql`SELECT count(*) AS total FROM (${matches} LIMIT ${most}) AS matched`,
+  )
+  return row!.total
+}
+
+/**
+ * One page of `ordered` (a SELECT that ends with its ORDER BY) with the total of `matches` (`SELECT 1 FROM … WHERE …` of
+ * the same rows).
+ */
+export async function readList<Row>(
+  db: Queryable,
+  { limit, offset }: Paging,
+  ordered: Statement,
+  matches: Statement,
+): Promise<Listed<Row>> {
+  const rows = await db.query<Row>(sql`${ordered} LIMIT ${limit} OFFSET ${offset}`)
+  const endsHere = (limit === null || rows.length < limit) && (rows.length > 0 || offset === 0)
+  const total = endsHere ? Math.min(offset + rows.length, COUNTED_AT_MOST) : await countUpTo(db, matches)
+  return { rows, total }
+}
