@@ -3,11 +3,12 @@
  * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
  * lock, so two first sign-ins at once make one account.
  */
+import { createHash } from 'node:crypto'
 import { AppError } from '../errors.ts'
 import { type Database, lockForTransaction, type Queryable, sql } from '../storage/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
-import { joinByInvitation } from '../tenancy/invitations.ts'
+import type { Role } from '../tenancy/permissions.ts'
 import { createOrganization, createUser, openLastOrganization, requirePendingInvitation } from './accounts.ts'
 import { SignInError } from './provider-errors.ts'
 import type { Identity } from './provider-identity.ts'
@@ -190,3 +191,25 @@ const actorIn = (organizationId: string | null, user: { id: string; email: strin
   organization_id: organizationId,
   api_key_id: null,
 })
+
+/** Accepts an invitation inside the sign-in's own transaction; the organization that was joined. */
+async function joinByInvitation(
+  tx: Queryable,
+  account: Account,
+  token: string,
+  origin: RequestOrigin,
+): Promise<string> {
+  const tokenHash = createHash('sha256').update(token).digest()
+  const invitation = await tx.first<{ id: string; organization_id: string; email: string; role: Role }>(sql`
+    UPDATE invitations SET status = 'accepted', accepted_by = ${account.id}, ended_at = now()
+     WHERE token_hash = ${tokenHash} AND status = 'pending' AND expires_at > now()
+    RETURNING id, organization_id, email, role`)
+  if (!invitation) throw new AppError('invalid_input', 'The invitation is unknown, expired, cancelled or used')
+  const { id, organization_id, email, role } = invitation
+  await tx.execute(sql`
+    INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization_id}, ${account.id}, ${role})
+    ON CONFLICT DO NOTHING`)
+  const actor = actorIn(organization_id, account, origin)
+  await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, { email, role })
+  return organization_id
+}
