@@ -23,6 +23,7 @@ import { describeApi } from './openapi.ts'
 import { authRoutes } from './routes/auth.ts'
 import { healthRoutes } from './routes/health.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { providerRoutes } from './routes/provider.ts'
 import { compileValidator } from './validators.ts'
 
 export type App = FastifyInstance<
@@ -75,6 +76,8 @@ export async function createApp(services: Services): Promise<App> {
   logRequests(app)
   await app.register(cors, {
     origin: (_origin, answer) => answer(null, new URL(services.config.FRONTEND_URL).origin),
+    // Lets the frontend keep the cookie that binds a link with the identity provider; no cookie signs anybody in.
+    credentials: true,
     exposedHeaders: ['X-Total-Count', 'X-Request-Id', 'Retry-After', 'Content-Disposition', 'ETag'],
     allowedHeaders: ['Authorization', 'Content-Type', 'X-API-Key', 'X-Request-Id', 'Last-Event-ID', 'Range'],
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
@@ -100,6 +103,7 @@ export async function createApp(services: Services): Promise<App> {
     const routes = scope as App
     healthRoutes(routes, services)
     authRoutes(routes, services)
+    providerRoutes(routes, services)
     organizationRoutes(routes, services)
   })
   await app.ready()
