@@ -66,6 +66,8 @@ export function runCall(
   return new Call(zygote, handlers, limits).run(job)
 }
 
+type CallState = 'reading' | 'working' | 'answering' | 'done' | 'ended'
+
 class Call {
   readonly #zygote: ZygoteProcess
   readonly #handlers: CellHandlers
@@ -77,7 +79,7 @@ class Call {
   #socket!: Socket
   #id = ''
   #exit!: Promise<CellExit>
-  #state: 'reading' | 'working' | 'answering' | 'done' | 'ended' = 'reading'
+  #state: CallState = 'reading'
   #closed = false
   #result: JsonValue = null
   #records = 0
@@ -116,6 +118,10 @@ class Call {
     }
   }
 
+  #is(...states: CallState[]): boolean {
+    return states.includes(this.#state)
+  }
+
   /** Returns whether to go on reading. */
   #take(count: number): boolean {
     if (this.#state === 'ended') return false
@@ -139,8 +145,11 @@ class Call {
   #work(): void {
     while (this.#frames.length > 0 && this.#state !== 'ended') {
       const frame = this.#frames.shift()!
-      if (frame.kind === 'http' || frame.kind === 'secrets') return this.#answer(frame)
       try {
+        if (frame.kind === 'http' || frame.kind === 'secrets') {
+          this.#answer(frame)
+          return
+        }
         const waiting = this.#handle(frame)
         if (waiting) {
           this.#state = 'working'
@@ -151,7 +160,7 @@ class Call {
           return
         }
       } catch (error) {
-        return this.#fail(error)
+        this.#fail(error)
       }
     }
   }
@@ -160,7 +169,7 @@ class Call {
     if (this.#state !== 'working') return
     this.#state = 'reading'
     this.#work()
-    if (this.#state === 'working' || this.#state === 'ended') return
+    if (this.#is('working', 'ended')) return
     if (this.#closed) this.#close()
     else this.#socket.resume()
   }
@@ -211,7 +220,7 @@ class Call {
 
   #answer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): void {
     if (this.#frames.length > 0 || this.#decoder.pending) {
-      return this.#fail(protocolBroken('it sent more while an answer was on its way'))
+      throw protocolBroken('it sent more while an answer was on its way')
     }
     this.#state = 'answering'
     this.#makeAnswer(frame).then(

@@ -4,7 +4,7 @@
  * handed on only when it holds exactly the records it claims. python/cell/protocol.py is the other side.
  */
 import { isUtf8 } from 'node:buffer'
-import { countRecords, JsonScanError, scanJson } from './json-scan.ts'
+import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson } from './json-scan.ts'
 
 export const FRAME_KINDS = { page: 1, log: 2, http: 3, secrets: 4, preview: 5, done: 6, error: 7 } as const
 export const HOST_KINDS = { job: 1, answer: 2 } as const
@@ -12,9 +12,8 @@ export const HOST_KINDS = { job: 1, answer: 2 } as const
 const HEADER_BYTES = 5
 const MIB = 1024 * 1024
 
-/** One record must fit into a page with what was there before it. */
-export const MAX_RECORD_BYTES = 16 * MIB
 const MAX_BYTES: Readonly<Record<number, number>> = {
+  // A record has at most 16 MiB (svc/source/records.py), and a page is closed once it is full.
   [FRAME_KINDS.page]: 24 * MIB,
   [FRAME_KINDS.log]: 64 * 1024 + 1,
   [FRAME_KINDS.http]: 24 * MIB,
@@ -139,9 +138,9 @@ function requireUtf8(bytes: Uint8Array): void {
   if (!isUtf8(bytes)) throw new ProtocolError('text that is not UTF-8')
 }
 
-export function parseJson(bytes: Buffer): JsonValue {
+function parseJson(bytes: Buffer, maxDepth?: number): JsonValue {
   requireUtf8(bytes)
-  scanJson(bytes)
+  scanJson(bytes, maxDepth)
   return JSON.parse(bytes.toString('utf8'))
 }
 
@@ -221,7 +220,7 @@ function isHeaderList(value: JsonValue | undefined): value is [string, string][]
 }
 
 function decodePreview(payload: Buffer): JsonValue[] {
-  const records = parseJson(payload)
+  const records = parseJson(payload, MAX_PREVIEW_DEPTH)
   if (!Array.isArray(records)) throw new ProtocolError('a preview that is not an array')
   for (const record of records) {
     if (!isObject(record) || typeof record.id !== 'string' || !isObject(record.data ?? null)) {

@@ -42,10 +42,10 @@ function skipString(bytes: Uint8Array, start: number, end: number): number {
     const byte = bytes[at]!
     if (byte === QUOTE) return at + 1
     if (byte !== BACKSLASH) throw new JsonScanError('a control character in a string')
-    const escape = bytes[at + 1]
-    if (at + 1 >= end || escape === undefined) throw new JsonScanError('a string is not closed')
-    if (ESCAPED[escape] === 1) at += 2
-    else if (escape === 0x75 && at + 5 < end && isHex(bytes, at + 2)) at += 6
+    const escaped = bytes[at + 1]
+    if (at + 1 >= end || escaped === undefined) throw new JsonScanError('a string is not closed')
+    if (ESCAPED[escaped] === 1) at += 2
+    else if (escaped === 0x75 && at + 5 < end && isHex(bytes, at + 2)) at += 6
     else throw new JsonScanError('a wrong escape in a string')
   }
 }
@@ -99,13 +99,15 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   return at
 }
 
-const isObject = new Uint8Array(MAX_JSON_DEPTH + 1)
+/** A record inside of a preview sits in an array and beside its id. */
+export const MAX_PREVIEW_DEPTH = MAX_JSON_DEPTH + 2
+const isObject = new Uint8Array(MAX_PREVIEW_DEPTH + 1)
 
 /**
  * The offset just after the one value that begins at `start`. Not recursive: what nests is counted on a small stack, and
- * more than MAX_JSON_DEPTH levels are refused.
+ * more than `maxDepth` levels are refused.
  */
-export function skipValue(bytes: Uint8Array, start: number, end: number): number {
+function skipValue(bytes: Uint8Array, start: number, end: number, maxDepth: number): number {
   let at = start
   let depth = 0
   for (;;) {
@@ -115,7 +117,7 @@ export function skipValue(bytes: Uint8Array, start: number, end: number): number
     const byte = bytes[at]!
     if (byte === QUOTE) at = skipString(bytes, at, end)
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (++depth > MAX_JSON_DEPTH) throw new JsonScanError(`nested deeper than ${MAX_JSON_DEPTH} levels`)
+      if (++depth > maxDepth) throw new JsonScanError(`nested deeper than ${maxDepth} levels`)
       const object = byte === OPEN_BRACE
       isObject[depth] = object ? 1 : 0
       at = skipSpace(bytes, at + 1, end)
@@ -156,9 +158,9 @@ function skipKey(bytes: Uint8Array, start: number, end: number): number {
   return at + 1
 }
 
-/** Throws unless the bytes are one JSON value of at most MAX_JSON_DEPTH levels. */
-export function scanJson(bytes: Uint8Array): void {
-  const at = skipSpace(bytes, skipValue(bytes, 0, bytes.length), bytes.length)
+/** Throws unless the bytes are one JSON value of at most `maxDepth` levels. */
+export function scanJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): void {
+  const at = skipSpace(bytes, skipValue(bytes, 0, bytes.length, Math.min(maxDepth, MAX_PREVIEW_DEPTH)), bytes.length)
   if (at !== bytes.length) throw new JsonScanError('more text after the value')
 }
 
@@ -169,7 +171,7 @@ export function countRecords(bytes: Uint8Array): number {
   let at = 0
   while (at < end) {
     if (bytes[at] !== OPEN_BRACE) throw new JsonScanError('a record is not an object')
-    at = skipValue(bytes, at, end)
+    at = skipValue(bytes, at, end, MAX_JSON_DEPTH)
     if (at >= end || bytes[at] !== NEWLINE) throw new JsonScanError('a record does not end with a newline')
     at++
     records++

@@ -1,0 +1,188 @@
+/**
+ * HTTP for a cell: takes batches of requests, sends them through the product's one egress policy and returns the answers.
+ * Requests, bytes and time are capped per call. What goes wrong with a request is an answer of its own, which the author's
+ * code sees as an exception; only what the host itself cannot explain ends the call.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Authentication } from '../connectors/contract.ts'
+import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
+import { AuthenticationFailed, type Credentials, createCredentials } from './credentials.ts'
+import { encodeWithBodies, HOST_KINDS, type HttpRequest, type JsonValue } from './frames.ts'
+import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
+
+export interface BrokerOptions {
+  egress: Egress
+  authentication: Authentication
+  limits: CellLimits
+  /** Told when a request waits because a server asked for it. */
+  log?(line: string): void
+}
+
+export interface Broker {
+  /** The answer frame for a batch. */
+  answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer>
+  /** Tokens obtained on the way, for redaction. */
+  readonly secrets: readonly string[]
+}
+
+const PARALLEL = 8
+const DEFAULT_TIMEOUT_SECONDS = 30
+const MAX_TIMEOUT_SECONDS = 300
+const MAX_RETRIES = 10
+/** A server that asks for a longer pause gets none of ours: the author sees its answer. */
+const MAX_PAUSE_MS = 300_000
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
+type Answer =
+  | { status: number; headers: [string, string][]; url: string; body: Buffer }
+  | { error: { kind: ErrorKind; message: string }; passing?: boolean }
+
+export function createBroker(options: BrokerOptions): Broker {
+  return new HttpBroker(options)
+}
+
+class HttpBroker implements Broker {
+  readonly #options: BrokerOptions
+  readonly #credentials: Credentials
+  #requests = 0
+  #bytes = 0
+
+  constructor(options: BrokerOptions) {
+    this.#options = options
+    this.#credentials = createCredentials(options.authentication, options.egress)
+  }
+
+  get secrets(): readonly string[] {
+    return this.#credentials.obtained
+  }
+
+  async answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
+    const answers: Answer[] = new Array(requests.length)
+    let next = 0
+    const serve = async (): Promise<void> => {
+      for (let index = next++; index < requests.length; index = next++) {
+        answers[index] = await this.#perform(requests[index]!, signal)
+      }
+    }
+    if (requests.length === 1) await serve()
+    else await Promise.all(Array.from({ length: Math.min(PARALLEL, requests.length) }, serve))
+    return encodeAnswers(answers)
+  }
+
+  /** Sends a request as often as it takes. */
+  async #perform(request: HttpRequest, signal: AbortSignal): Promise<Answer> {
+    const retries = Math.min(request.retries ?? 0, MAX_RETRIES)
+    const timeoutMs = clampTimeout(request.timeout)
+    for (let attempt = 0; ; attempt++) {
+      const answer = await this.#attempt(request, timeoutMs, signal)
+      if ('status' in answer && answer.status === 401 && request.auth && this.#credentials.renew()) continue
+      if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
+      const pauseMs = pauseBefore(attempt, answer)
+      if (pauseMs > MAX_PAUSE_MS) return answer
+      if (pauseMs > 2000) {
+        this.#options.log?.(`waiting ${Math.round(pauseMs / 1000)} s before asking ${hostOf(request.url)} again`)
+      }
+      await sleep(pauseMs, undefined, { signal })
+    }
+  }
+
+  async #attempt(request: HttpRequest, timeoutMs: number, signal: AbortSignal): Promise<Answer> {
+    const { limits, egress } = this.#options
+    if (++this.#requests > limits.max_requests) return overLimit('max_requests', limits.max_requests)
+    try {
+      const headers = await this.#headersOf(request, signal)
+      const response = await egress.stream(request.url, {
+        method: request.method,
+        headers,
+        signal,
+        timeoutMs,
+        maxBytes: limits.max_response_bytes,
+        ...(request.body === null ? {} : { body: request.body }),
+      })
+      const chunks: Buffer[] = []
+      for await (const chunk of response.body) {
+        chunks.push(chunk)
+        this.#bytes += chunk.length
+        if (this.#bytes > limits.max_bytes) return overLimit('max_bytes', limits.max_bytes)
+      }
+      return {
+        status: response.status,
+        headers: [...response.headers],
+        url: response.url,
+        body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      return explain(error, limits)
+    }
+  }
+
+  async #headersOf(request: HttpRequest, signal: AbortSignal): Promise<Record<string, string>> {
+    const headers: Record<string, string> = Object.create(null)
+    for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
+    if (!request.auth) return headers
+    const header = await this.#credentials.header(signal)
+    if (header !== null) headers[header.name.toLowerCase()] ??= header.value
+    return headers
+  }
+}
+
+function overLimit(limit: keyof CellLimits, value: number): Answer {
+  const message = `the source used up its ${value} ${limit === 'max_requests' ? 'HTTP requests' : 'bytes'} (limit ${LIMIT_SETTINGS[limit]})`
+  return { error: { kind: 'limit', message } }
+}
+
+function explain(error: unknown, limits: CellLimits): Answer {
+  const wrap = (kind: ErrorKind, message: string): Answer => ({ error: { kind, message } })
+  if (error instanceof AuthenticationFailed) return wrap('auth', error.message)
+  if (error instanceof EgressRefused) return wrap('refused', error.message)
+  if (!(error instanceof EgressFailed)) throw error
+  switch (error.reason) {
+    case 'timeout':
+      return wrap('timeout', error.message)
+    case 'request':
+      return wrap('refused', error.message)
+    case 'too_large':
+      return wrap('limit', `${error.message} (limit ${LIMIT_SETTINGS.max_response_bytes} ${limits.max_response_bytes})`)
+    case 'connection':
+      return { ...wrap('connection', error.message), passing: true }
+    default:
+      return wrap('connection', error.message)
+  }
+}
+
+function clampTimeout(seconds: number | null): number {
+  return Math.min(seconds || DEFAULT_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS) * 1000
+}
+
+function isWorthAnother(method: string, answer: Answer): boolean {
+  const safe = SAFE_METHODS.has(method.toUpperCase())
+  if ('error' in answer) return safe && answer.passing === true
+  return answer.status === 429 || answer.status === 503 || (safe && (answer.status === 502 || answer.status === 504))
+}
+
+/** What Retry-After says (seconds or a date), else 0.5 s, 1 s, 2 s … with some chance in it. */
+function pauseBefore(attempt: number, answer: Answer): number {
+  const asked = 'status' in answer ? answer.headers.find(([name]) => name === 'retry-after')?.[1] : undefined
+  if (asked !== undefined) {
+    const ms = /^\d+$/.test(asked.trim()) ? Number(asked) * 1000 : Date.parse(asked) - Date.now()
+    if (!Number.isNaN(ms)) return Math.max(ms, 0)
+  }
+  return Math.min(500 * 2 ** attempt, 30_000) * (0.75 + Math.random() / 2)
+}
+
+function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? 'the server'
+}
+
+function encodeAnswers(answers: readonly Answer[]): Buffer {
+  const bodies: Buffer[] = []
+  const head = answers.map((answer): JsonValue => {
+    if ('error' in answer) return { error: answer.error }
+    bodies.push(answer.body)
+    const { status, headers, url, body } = answer
+    return { status, headers, url, size: body.length }
+  })
+  return encodeWithBodies(HOST_KINDS.answer, head, bodies)
+}
