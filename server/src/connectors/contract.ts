@@ -141,6 +141,8 @@ export interface ReadContext<Settings = Record<string, unknown>> extends SourceC
 
 export interface SourceCapabilities {
   incremental: boolean
+  /** Knows by itself where it stopped, so that an incremental read needs no `cursor_field`. */
+  own_cursor?: boolean
   /** Pages carry cursors, and a read given `resume` goes on right after that page. */
   resumable: boolean
   /** Reads several ranges at once. */
