@@ -57,7 +57,7 @@ async function openAccount(
     (await adoptByAddress(tx, identity, origin)) ??
     (await createAccount(tx, identity, rules, origin))
   if (rules.invitation === null) return openLastOrganization(tx, tokens, account, origin)
-  const organizationId = await join(tx, account, rules.invitation, origin)
+  const organizationId = await joinByInvitation(tx, account, rules.invitation, origin)
   await audit(tx, actorIn(organizationId, account, origin), 'session.opened', { type: 'user', id: account.id })
   return openSession(tx, tokens, account.id, organizationId)
 }
@@ -124,14 +124,6 @@ async function createAccount(
   return user
 }
 
-async function join(tx: Queryable, account: Account, token: string, origin: RequestOrigin): Promise<string> {
-  try {
-    return await joinByInvitation(tx, account, token, origin)
-  } catch (error) {
-    throw error instanceof AppError ? new SignInError('invitation_invalid', error) : error
-  }
-}
-
 /** Links an identity to a person who is signed in already. Linking the same one again changes nothing. */
 export async function linkIdentity(
   db: Database,
@@ -192,7 +184,10 @@ const actorIn = (organizationId: string | null, user: { id: string; email: strin
   api_key_id: null,
 })
 
-/** Accepts an invitation inside the sign-in's own transaction; the organization that was joined. */
+/**
+ * Accepts an invitation inside the sign-in's own transaction; the organization that was joined. Somebody who is a member
+ * already opens the organization and leaves the invitation to whom it was meant for.
+ */
 async function joinByInvitation(
   tx: Queryable,
   account: Account,
@@ -201,14 +196,16 @@ async function joinByInvitation(
 ): Promise<string> {
   const tokenHash = createHash('sha256').update(token).digest()
   const invitation = await tx.first<{ id: string; organization_id: string; email: string; role: Role }>(sql`
-    UPDATE invitations SET status = 'accepted', accepted_by = ${account.id}, ended_at = now()
-     WHERE token_hash = ${tokenHash} AND status = 'pending' AND expires_at > now()
-    RETURNING id, organization_id, email, role`)
-  if (!invitation) throw new AppError('invalid_input', 'The invitation is unknown, expired, cancelled or used')
+    SELECT id, organization_id, email, role FROM invitations
+     WHERE token_hash = ${tokenHash} AND status = 'pending' AND expires_at > now() FOR UPDATE`)
+  if (!invitation) throw new SignInError('invitation_invalid')
   const { id, organization_id, email, role } = invitation
-  await tx.execute(sql`
+  const joined = await tx.execute(sql`
     INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization_id}, ${account.id}, ${role})
     ON CONFLICT DO NOTHING`)
+  if (joined === 0) return organization_id
+  await tx.execute(sql`
+    UPDATE invitations SET status = 'accepted', accepted_by = ${account.id}, ended_at = now() WHERE id = ${id}`)
   const actor = actorIn(organization_id, account, origin)
   await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, { email, role })
   return organization_id

@@ -90,11 +90,21 @@ describe('signing in', () => {
     await sluice.services.db.execute(sql`
       INSERT INTO invitations (organization_id, email, role, token_hash, expires_at)
       VALUES (${owner.organization_id}, 'new.colleague@example.com', 'member', sha256(${token}::bytea), now() + interval '1 day')`)
-    const { body } = await me(sluice, (await signIn(sluice, undefined, `${START}?invitation=${token}`)).access_token)
+    const start = `${START}?invitation=${token}`
+    const colleague = provider.person
+    provider.person = somebody({ email: owner.email })
+    const member = await me(sluice, (await signIn(sluice, undefined, start)).access_token)
+    assert.deepEqual(
+      [member.body.organization.id, member.body.role],
+      [owner.organization_id, 'owner'],
+      'is left unused',
+    )
+    provider.person = colleague
+    const { body } = await me(sluice, (await signIn(sluice, undefined, start)).access_token)
     assert.deepEqual([body.organization.id, body.role], [owner.organization_id, 'member'])
     const email = provider.person!.email!
     provider.person = somebody()
-    assert.deepEqual(await signIn(sluice, undefined, `${START}?invitation=${token}`), { error: 'invitation_invalid' })
+    assert.deepEqual(await signIn(sluice, undefined, start), { error: 'invitation_invalid' })
     assert.equal((await auditActions(sluice, provider.person.email!)).length, 0)
     assert.ok((await auditActions(sluice, email)).includes('invitation.accepted'))
   })
