@@ -6,8 +6,9 @@
 import { hostname } from 'node:os'
 import path from 'node:path'
 import { parseAllow } from './egress/allow-list.ts'
+import { OperatorError } from './errors.ts'
 
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   readonly problems: string[]
   constructor(problems: string[]) {
     super(

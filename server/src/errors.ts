@@ -39,5 +39,8 @@ export class AppError extends Error {
   }
 }
 
+/** What the operator of the machine can put right: told as its sentence alone, without a stack. */
+export class OperatorError extends Error {}
+
 /** Both for what does not exist and for what belongs to another organization: nobody can tell the two apart. */
 export const notFound = (what: string) => new AppError('not_found', `${what} not found`)

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
 import type { Config } from './config.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
+import { OperatorError } from './errors.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
 import type { BlobStore } from './storage/blobs.ts'
 import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } from './storage/data-folder.ts'
@@ -57,6 +58,7 @@ export async function createServices(
       log.warn({ err: error }, 'a database connection broke'),
     )
     closers.push(() => db.close())
+    await requireDatabase(db)
     const applied = await migrate(db)
     if (applied > 0) log.info(`applied ${applied} migrations`)
     return composeServices(config, log, db, keys, closers, close)
@@ -141,13 +143,15 @@ async function keepEmbeddedPostgres(
 ): Promise<Pick<EmbeddedPostgres, 'connection' | 'stop'>> {
   let current = await startEmbeddedPostgres(config.DATA_DIR, password)
   let stopping = false
-  const watch = (server: EmbeddedPostgres) =>
-    void server.ended.then(async (said) => {
+  let restarting: Promise<void> | undefined
+  const watch = (server: EmbeddedPostgres): void => {
+    restarting = server.ended.then(async (said) => {
       if (stopping) return
       log.error({ said }, 'the embedded PostgreSQL ended; starting it again')
       while (!stopping) {
         try {
           current = await startEmbeddedPostgres(config.DATA_DIR, password)
+          if (stopping) return void (await current.stop())
           log.info('the embedded PostgreSQL is back')
           return watch(current)
         } catch (error) {
@@ -156,16 +160,33 @@ async function keepEmbeddedPostgres(
         }
       }
     })
+  }
   watch(current)
   return {
     connection: current.connection,
     async stop() {
       stopping = true
       await current.stop()
+      await restarting
     },
   }
 }
 
+/** The first question to the database: where it can not be asked, one sentence says so instead of a stack. */
+async function requireDatabase(db: Database): Promise<void> {
+  const version = await db.first<{ server_version: string }>(sql`SHOW server_version`).catch((error: Error) => {
+    throw new OperatorError(
+      `The database of DATABASE_URL can not be used: ${error.message || (error as { code?: string }).code}. Check the address, the user and the password.`,
+    )
+  })
+  const major = Number.parseInt(version?.server_version ?? '', 10)
+  if (major < OLDEST_POSTGRES)
+    throw new OperatorError(
+      `The database of DATABASE_URL is PostgreSQL ${version?.server_version}; Sluice needs ${OLDEST_POSTGRES} or later.`,
+    )
+}
+
+const OLDEST_POSTGRES = 14
 const PROBE_MS = 2000
 
 async function probe(db: Database): Promise<string> {

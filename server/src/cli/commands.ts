@@ -1,5 +1,5 @@
 /** The commands of `sluice`. Each is loaded only when it is called. */
-import { ConfigError } from '../config.ts'
+import { AppError, OperatorError } from '../errors.ts'
 
 interface Command {
   usage: string
@@ -77,14 +77,8 @@ export async function runCommand(args: string[]): Promise<number> {
   try {
     return await command.run(rest)
   } catch (error) {
-    const { DataFolderError } = await import('../storage/data-folder.ts')
-    const { EmbeddedPostgresError } = await import('../storage/embedded-postgres.ts')
-    const expected =
-      error instanceof ConfigError ||
-      error instanceof DataFolderError ||
-      error instanceof EmbeddedPostgresError ||
-      (error as { name?: string }).name === 'AppError'
-    console.error(expected ? (error as Error).message : error)
+    const expected = error instanceof OperatorError || error instanceof AppError
+    console.error(expected ? error.message : error)
     return 1
   }
 }

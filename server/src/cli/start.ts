@@ -3,6 +3,7 @@
  * let what runs finish for DRAIN_SECONDS, and end the process at most two seconds later.
  */
 import { completeAddresses, readConfig } from '../config.ts'
+import { OperatorError } from '../errors.ts'
 import { createServices, type Services } from '../services.ts'
 
 export type RoleName = 'api' | 'scheduler' | 'worker'
@@ -38,13 +39,9 @@ export async function start(roles: RoleName[]): Promise<number> {
 async function startApi(services: Services): Promise<RunningRole> {
   const { createApp } = await import('../http/app.ts')
   const app = await createApp(services)
-  await app.listen({ host: services.config.HOST, port: services.config.PORT }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EADDRINUSE') throw error
-    const taken = new Error(
-      `Port ${services.config.PORT} on ${services.config.HOST} is taken by another program; stop it, or set PORT to another one.`,
-    )
-    taken.name = 'AppError'
-    throw taken
+  const { HOST: host, PORT: port } = services.config
+  await app.listen({ host, port }).catch((error: NodeJS.ErrnoException) => {
+    throw LISTEN_PROBLEMS[error.code ?? '']?.(host, port) ?? error
   })
   const address = app.server.address()
   if (typeof address === 'object' && address !== null)
@@ -57,12 +54,25 @@ async function startApi(services: Services): Promise<RunningRole> {
   }
 }
 
+const LISTEN_PROBLEMS: Record<string, (host: string, port: number) => OperatorError> = {
+  EADDRINUSE: (host, port) =>
+    new OperatorError(`Port ${port} on ${host} is taken by another program; stop it, or set PORT to another one.`),
+  EACCES: (_host, port) => new OperatorError(`This user may not listen on port ${port}; set PORT to 1024 or more.`),
+  EADDRNOTAVAIL: (host) => new OperatorError(`This machine does not have the address ${host}; set HOST to one it has.`),
+  ENOTFOUND: (host) => new OperatorError(`The name ${host} is not known; set HOST to an address of this machine.`),
+}
+
+/** Ctrl+C reaches the whole process group, and npm hands it on once more: within this time both are the same wish. */
+const SAME_SIGNAL_MS = 500
+
 function waitForSignal(): Promise<void> {
+  let first = 0
   return new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-      process.once(signal, () => {
-        // A second one does not wait.
-        process.once(signal, () => process.exit(1))
+      process.on(signal, () => {
+        if (first === 0) first = performance.now()
+        // Whoever asks again does not want to wait.
+        else if (performance.now() - first > SAME_SIGNAL_MS) process.exit(1)
         resolve()
       })
     }

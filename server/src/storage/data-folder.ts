@@ -16,8 +16,9 @@ import {
 } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import path from 'node:path'
+import { OperatorError } from '../errors.ts'
 
-export class DataFolderError extends Error {}
+export class DataFolderError extends OperatorError {}
 export class DataFolderInUse extends DataFolderError {}
 
 export interface Secrets {
@@ -66,7 +67,12 @@ export function readOrMakeSecrets(folder: string): Secrets {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Secrets
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES')
+      throw new DataFolderError(
+        `The data folder ${folder} belongs to another user; start Sluice as that user, or set DATA_DIR to another folder.`,
+      )
+    if (code !== 'ENOENT')
       throw new DataFolderError(
         `The secrets in ${file} can not be read (${(error as Error).message}). Without them nothing that is encrypted opens: restore the file from a backup.`,
       )
@@ -81,5 +87,8 @@ export function readOrMakeSecrets(folder: string): Secrets {
   fsyncSync(descriptor)
   closeSync(descriptor)
   renameSync(`${file}.new`, file)
+  const directory = openSync(folder, 'r')
+  fsyncSync(directory)
+  closeSync(directory)
   return secrets
 }

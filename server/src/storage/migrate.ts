@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { OperatorError } from '../errors.ts'
 import type { Database, Queryable } from './database.ts'
 import { lockForTransaction, script, sql } from './database.ts'
 
@@ -47,7 +48,7 @@ export async function migrate(db: Database): Promise<number> {
       )
       if (known) {
         if (known.checksum !== migration.checksum)
-          throw new Error(
+          throw new OperatorError(
             `Migration ${migration.name} was changed after it had been applied; migrations only go forward, add a new one.`,
           )
         return 0
@@ -77,7 +78,7 @@ async function refuseNewer(db: Queryable, migrations: Migration[]): Promise<void
     sql`SELECT name FROM schema_migrations WHERE number > ${last} ORDER BY number LIMIT 1`,
   )
   if (newer)
-    throw new Error(
+    throw new OperatorError(
       `The database was migrated by a newer Sluice (it has ${newer.name}); start that version or a later one.`,
     )
 }

