@@ -2,10 +2,8 @@
  * When a checkpoint is due. Small ones lose little work when a worker dies, but each is a part in a list that is saved
  * whole every time; so both limits grow slowly with the run, and a list stays at a few hundred parts.
  */
-const FIRST_BYTES = 8 * 1024 * 1024
+export const usualSizes = { bytes: 8 * 1024 * 1024, records: 100_000, ms: 5000 }
 const LARGEST_BYTES = 64 * 1024 * 1024
-const RECORDS = 100_000
-const FIRST_MS = 5000
 const LARGEST_MS = 30_000
 const GROWTH = 64
 
@@ -17,7 +15,7 @@ export interface CheckpointRule {
   begin(): void
 }
 
-export function createCheckpointRule(now: () => number = performance.now.bind(performance)): CheckpointRule {
+export function createCheckpointRule(first = usualSizes, now = () => performance.now()): CheckpointRule {
   const started = now()
   let last = started
   let totalBytes = 0
@@ -35,10 +33,10 @@ export function createCheckpointRule(now: () => number = performance.now.bind(pe
     },
     due() {
       if (pages === 0) return false
-      if (bytes >= clamp(totalBytes / GROWTH, FIRST_BYTES, LARGEST_BYTES)) return true
-      if (records >= Math.max(RECORDS, totalRecords / GROWTH)) return true
+      if (bytes >= clamp(totalBytes / GROWTH, first.bytes, LARGEST_BYTES)) return true
+      if (records >= Math.max(first.records, totalRecords / GROWTH)) return true
       const time = now()
-      return time - last >= clamp((time - started) / GROWTH, FIRST_MS, LARGEST_MS)
+      return time - last >= clamp((time - started) / GROWTH, first.ms, LARGEST_MS)
     },
     pending: () => pages > 0,
     begin() {

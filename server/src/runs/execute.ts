@@ -142,7 +142,7 @@ async function readPages(attempt: Attempt, reading: Reading, channel: Channel<It
   const { job, host, stage, parties, start, counts } = attempt
   const { resumable, columns } = parties.source.capabilities
   const choose = hasColumnChoice(job) && !columns ? columnChooser(job.columns) : null
-  const rule = createCheckpointRule()
+  const rule = createCheckpointRule(host.checkpointEvery)
   let number = attempt.checkpoint
   let cursor = attempt.cursor
 

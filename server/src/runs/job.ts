@@ -78,6 +78,8 @@ export interface Host {
   committed(checkpoint: { checkpoint: number; cursor: Json; state: Json }): void
   progress(counts: Counts): void
   saveSchema(columns: Column[], changes: string[]): void
+  /** Absent: the engine's own sizes (checkpoints.ts). Tests make checkpoints small with it. */
+  checkpointEvery?: { bytes: number; records: number; ms: number }
   /** Makes the source of a job whose source is custom. */
   resolveSource?(source: JobSource): Promise<Source>
   /** Only for tests that bring a destination of their own; the registry answers otherwise. */

@@ -34,6 +34,8 @@ CREATE TABLE runs (
   output_parts jsonb,
   output_type text,
   log_key text,
+  -- Blobs that no list names may lie under the run's prefix; the tidying removes them.
+  stage_left boolean NOT NULL DEFAULT false,
   created_at timestamptz NOT NULL DEFAULT now(),
   started_at timestamptz,
   finished_at timestamptz,
@@ -50,6 +52,7 @@ CREATE INDEX runs_ready_idx ON runs (organization_id, seq) WHERE status = 'pendi
 CREATE INDEX runs_waiting_idx ON runs (pipeline_id, seq) WHERE status = 'pending' AND NOT ready;
 CREATE INDEX runs_running_idx ON runs (lease_until, organization_id) WHERE status = 'running';
 CREATE INDEX runs_finished_idx ON runs (finished_at) WHERE output_file IS NOT NULL OR log_key IS NOT NULL;
+CREATE INDEX runs_stage_left_idx ON runs (finished_at) WHERE stage_left AND finished_at IS NOT NULL;
 -- One running run per pipeline, whatever the code above it does.
 CREATE UNIQUE INDEX runs_one_running_key ON runs (pipeline_id) WHERE status = 'running';
 
@@ -66,9 +69,18 @@ CREATE TRIGGER runs_note_last AFTER INSERT OR UPDATE OF status ON runs FOR EACH 
 CREATE TABLE run_log_chunks (
   run_id uuid NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   number integer NOT NULL,
+  -- Lines are counted from 1 over the whole run. A gap between two chunks is what the cap left out.
+  first_line integer NOT NULL,
+  line_count integer NOT NULL,
   lines text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (run_id, number)
+);
+
+-- Whose rows are gone and whose blobs must follow.
+CREATE TABLE blob_deletions (
+  prefix text PRIMARY KEY,
+  created_at timestamptz NOT NULL DEFAULT now()
 );
 
 CREATE TABLE output_tickets (

@@ -1,0 +1,33 @@
+import type { CellLimits } from './limits.ts'
+
+/** What the configuration says about cells, in the form in which it is handed to other processes. */
+export interface CellSettings {
+  python: string
+  sandbox: 'kernel' | 'none'
+  limits: Partial<CellLimits>
+}
+
+export interface CellEnvironment {
+  PYTHON: string
+  SANDBOX: 'required' | 'none'
+  CELL_MEMORY_MB: number
+  CELL_CPU_SECONDS: number
+  CELL_WALL_SECONDS: number
+  CELL_MAX_RECORDS: number | undefined
+  CELL_MAX_BYTES: number | undefined
+  CELL_LOG_BYTES: number
+  CELL_MAX_REQUESTS: number
+}
+
+export function cellSettings(config: CellEnvironment): CellSettings {
+  const limits: Partial<CellLimits> = {
+    memory_mb: config.CELL_MEMORY_MB,
+    cpu_seconds: config.CELL_CPU_SECONDS,
+    wall_seconds: config.CELL_WALL_SECONDS,
+    log_bytes: config.CELL_LOG_BYTES,
+    max_requests: config.CELL_MAX_REQUESTS,
+  }
+  if (config.CELL_MAX_RECORDS !== undefined) limits.max_records = config.CELL_MAX_RECORDS
+  if (config.CELL_MAX_BYTES !== undefined) limits.max_bytes = config.CELL_MAX_BYTES
+  return { python: config.PYTHON, sandbox: config.SANDBOX === 'none' ? 'none' : 'kernel', limits }
+}

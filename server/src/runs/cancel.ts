@@ -1,0 +1,54 @@
+/** Cancelling answers at once: the row says so before the worker has heard it, and nothing can finish the run any more. */
+import { AppError, notFound } from '../errors.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import { endRun } from './finish.ts'
+import { appendLine } from './log.ts'
+import { tell } from './states.ts'
+
+export async function cancelRun(db: Database, actor: Actor, runId: string): Promise<{ status: 'cancelled' }> {
+  return db.transaction(async (tx) => {
+    const run = await tx.first<{ pipeline_id: string; domain_id: string | null; status: string }>(sql`
+      SELECT r.pipeline_id, p.domain_id, r.status FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+       WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`)
+    if (!run) throw notFound('Run')
+    requirePermission(actor, 'pipelines:run', run.domain_id)
+    const cancelled = await cancelOne(
+      tx,
+      { id: runId, organization_id: actor.organization_id, pipeline_id: run.pipeline_id },
+      `Cancelled by ${actor.email}.`,
+    )
+    if (!cancelled)
+      throw new AppError(
+        'conflict',
+        `The run has ended already${run.status === 'running' || run.status === 'pending' ? '' : ` (${run.status})`}; only a waiting or running one can be cancelled`,
+      )
+    await audit(tx, actor, 'run.cancelled', { type: 'run', id: runId }, { pipeline_id: run.pipeline_id })
+    return { status: 'cancelled' }
+  })
+}
+
+/** Before a pipeline is deleted. Its rows go with it; what they kept in the blob store is noted to follow. */
+export async function cancelRunsOfPipeline(tx: Queryable, organizationId: string, pipelineId: string): Promise<void> {
+  const running = await tx.query<{ id: string }>(sql`
+    UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running') RETURNING id`)
+  for (const { id } of running) await tx.execute(tell('cancel', id))
+  await tx.execute(sql`
+    INSERT INTO blob_deletions (prefix) SELECT ${`${organizationId}/runs/`} || id || '/' FROM runs WHERE pipeline_id = ${pipelineId} ON CONFLICT DO NOTHING`)
+}
+
+async function cancelOne(
+  tx: Queryable,
+  run: { id: string; organization_id: string; pipeline_id: string },
+  line: string,
+): Promise<boolean> {
+  const done = await tx.execute(sql`
+    UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true
+     WHERE id = ${run.id} AND status IN ('pending', 'running')`)
+  if (done === 0) return false
+  await appendLine(tx, run.id, 'warn', line)
+  await endRun(tx, run, 'cancelled', null)
+  await tx.execute(tell('cancel', run.id))
+  return true
+}

@@ -1,0 +1,135 @@
+/**
+ * How an attempt ends. Each function is one transaction around one conditional update that names the attempt; false means
+ * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
+ */
+import type { Column, Json } from '../connectors/contract.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { noteRunEvent } from './events.ts'
+import type { Checkpoint, Counts, Outcome } from './job.ts'
+import { insertChunk, type LogChunk } from './log.ts'
+import { readyNext, tell } from './states.ts'
+
+export interface Held {
+  id: string
+  organization_id: string
+  pipeline_id: string
+  seq: number
+  attempt: number
+}
+
+export interface Ending {
+  /** The last lines of the log, written in the same transaction. */
+  log: LogChunk | null
+}
+
+export interface Success extends Ending {
+  outcome: Outcome
+  incremental: boolean
+}
+
+export function finishSuccess(db: Database, run: Held, { outcome, incremental, log }: Success): Promise<boolean> {
+  const { output } = outcome
+  const prefix = `${run.organization_id}/runs/${run.id}/`
+  return db.transaction(async (tx) => {
+    const done = await tx.execute(sql`
+      UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
+             records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
+             output_file = ${output && `${prefix}output.${output.extension}`}, output_file_size = ${output?.size ?? null},
+             output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
+             stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
+       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+    if (done === 0) return false
+    if (incremental && outcome.cursor !== null) await saveState(tx, run, outcome.cursor)
+    await endRun(tx, run, 'success', log)
+    return true
+  })
+}
+
+export function finishFailed(db: Database, run: Held, error: string, { log }: Ending): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const done = await tx.execute(sql`
+      UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true
+       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+    if (done === 0) return false
+    await endRun(tx, run, 'failed', log)
+    return true
+  })
+}
+
+/** Back to waiting, after a failure that can pass. What its checkpoints hold is kept. */
+export function retryLater(
+  db: Database,
+  run: Held,
+  error: string,
+  delaySeconds: number,
+  { log }: Ending,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const done = await tx.execute(sql`
+      UPDATE runs SET status = 'pending', error = ${error}, lease_until = NULL, worker = NULL, failed_attempts = failed_attempts + 1,
+             available_at = now() + make_interval(secs => ${delaySeconds})
+       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+    if (done === 0) return false
+    await insertChunk(tx, run.id, log)
+    await tx.execute(tell('ready'))
+    await tx.execute(tell('state', run.id))
+    return true
+  })
+}
+
+/** Back to waiting because this worker shuts down: another one goes on at once, and nothing is counted against the run. */
+export function handOver(db: Database, run: Held, { log }: Ending): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const done = await tx.execute(sql`
+      UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+    if (done === 0) return false
+    await insertChunk(tx, run.id, log)
+    await tx.execute(tell('ready'))
+    return true
+  })
+}
+
+/** What every end has in common, whoever brings it about. */
+export async function endRun(
+  tx: Queryable,
+  run: Omit<Held, 'attempt' | 'seq'>,
+  status: 'success' | 'failed' | 'cancelled',
+  log: LogChunk | null,
+): Promise<void> {
+  await insertChunk(tx, run.id, log)
+  await noteRunEvent(tx, run, status)
+  await readyNext(tx, run.pipeline_id)
+  await tx.execute(tell('state', run.id))
+}
+
+/** A newer edit of the state (a higher seq) stands: it was made for the runs that come after this one. */
+export const saveState = (tx: Queryable, run: Pick<Held, 'pipeline_id' | 'seq'>, cursor: Json): Promise<number> =>
+  tx.execute(sql`
+    INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) VALUES (${run.pipeline_id}, ${run.seq}, ${JSON.stringify(cursor)})
+    ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`)
+
+/** Keeps a checkpoint, if the attempt still holds the run. */
+export async function saveCheckpoint(db: Queryable, run: Held, point: Checkpoint): Promise<boolean> {
+  const saved = await db.execute(sql`
+    UPDATE runs SET checkpoint = ${point.checkpoint}, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
+           records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}
+     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+  return saved === 1
+}
+
+export const saveSchema = (db: Queryable, run: Held, columns: Column[], changes: string[]): Promise<number> =>
+  db.execute(sql`
+    INSERT INTO pipeline_schemas AS s (pipeline_id, columns, changes)
+    SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, jsonb_agg(jsonb_build_object('at', now(), 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
+      FROM unnest(${changes.length > 0 ? changes : [null]}::text[]) AS change
+     WHERE EXISTS (SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running')
+    ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)
+
+/** Progress of many runs in one statement. */
+export const saveProgress = (db: Queryable, runs: (Held & Counts)[]): Promise<number> =>
+  db.execute(sql`
+    UPDATE runs r SET records_read = u.records_read, records_written = u.records_written, bytes_written = u.bytes_written
+      FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.records_read)}::bigint[],
+                  ${runs.map((run) => run.records_written)}::bigint[], ${runs.map((run) => run.bytes_written)}::bigint[])
+           AS u (id, attempt, records_read, records_written, bytes_written)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running'`)

@@ -1,0 +1,138 @@
+/**
+ * The log of a run: lines of time, level and message. While the run goes on they are small chunk rows, so nothing is lost
+ * with a process and any machine can follow; the tidying makes one compressed blob of them afterwards.
+ *
+ * The log is capped. Its head is kept, and behind it a tail that moves along: chunks that fall between the two are
+ * deleted. Lines are numbered over the whole run, so a reader sees the gap in the numbers and says how much is missing.
+ */
+import { type Queryable, sql } from '../storage/database.ts'
+import type { Redact } from './redact.ts'
+import { tell } from './states.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface LogChunk {
+  line_count: number
+  lines: string
+}
+
+const HEAD_BYTES = 512 * 1024
+const TAIL_BYTES = 512 * 1024
+const LINE_BYTES = 32 * 1024
+const FLUSH_MS = 100
+const CHUNK_BYTES = 64 * 1024
+
+export const formatLine = (level: LogLevel, message: string, at = new Date()): string =>
+  `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`
+
+export interface RunLogWriter {
+  write(level: LogLevel, message: string): void
+  /** Writes what has gathered; failures are kept and tried again. */
+  flush(): Promise<void>
+  /** What has not been written yet, to go into the transaction that ends the attempt. */
+  take(): LogChunk | null
+}
+
+export function createRunLogWriter(db: Queryable, run: { id: string; attempt: number }, redact: Redact): RunLogWriter {
+  let gathered: string[] = []
+  let gatheredBytes = 0
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+  const trim = createTailTrimmer(db, run.id)
+
+  const take = (): LogChunk | null => {
+    clearTimeout(timer)
+    timer = undefined
+    if (gathered.length === 0) return null
+    const chunk = { line_count: gathered.length, lines: `${gathered.join('\n')}\n` }
+    gathered = []
+    gatheredBytes = 0
+    return chunk
+  }
+  const flush = (): Promise<void> => {
+    const chunk = take()
+    if (!chunk) return writing
+    writing = writing
+      .then(async () => {
+        const number = await insertChunk(db, run.id, chunk, run.attempt)
+        await db.execute(tell('log', run.id))
+        await trim(number, Buffer.byteLength(chunk.lines))
+      })
+      // The database is away: the lines are lost to the log, never to the run.
+      .catch(() => {})
+    return writing
+  }
+
+  return {
+    write(level, message) {
+      for (const text of message.split(/\r\n|\r|\n/)) {
+        const line = formatLine(level, cut(redact(text)))
+        gathered.push(line)
+        gatheredBytes += line.length
+      }
+      if (gatheredBytes >= CHUNK_BYTES) void flush()
+      else timer ??= setTimeout(() => void flush(), FLUSH_MS)
+    },
+    flush,
+    take,
+  }
+}
+
+/** Deletes chunks that fall between the head and the moving tail. */
+function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes: number) => Promise<void> {
+  let written = 0
+  let headChunks = 0
+  let tailBytes = 0
+  const tail: { number: number; bytes: number }[] = []
+  return async (number, bytes) => {
+    written += bytes
+    if (written <= HEAD_BYTES) {
+      headChunks = number
+      return
+    }
+    tail.push({ number, bytes })
+    tailBytes += bytes
+    let dropped = 0
+    while (tailBytes > TAIL_BYTES && tail.length > 1) {
+      const oldest = tail.shift()!
+      tailBytes -= oldest.bytes
+      dropped = oldest.number
+    }
+    if (dropped > 0)
+      await db.execute(
+        sql`DELETE FROM run_log_chunks WHERE run_id = ${runId} AND number > ${headChunks} AND number <= ${dropped}`,
+      )
+  }
+}
+
+const cut = (line: string) => {
+  const clean = line.replaceAll('\0', '\\0').toWellFormed()
+  return clean.length <= LINE_BYTES
+    ? clean
+    : `${clean.slice(0, LINE_BYTES)} … (${clean.length - LINE_BYTES} more characters)`
+}
+
+/**
+ * Adds a chunk behind what is there and returns its number. A line from outside the attempt (a cancel, a recovery) may
+ * take the same number at the same moment: then this one goes behind it.
+ */
+export async function insertChunk(
+  db: Queryable,
+  runId: string,
+  chunk: LogChunk | null,
+  attempt: number | null = null,
+): Promise<number> {
+  for (let tries = 0; chunk && tries < 5; tries++) {
+    const row = await db.first<{ number: number }>(sql`
+      INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines)
+      SELECT r.id, coalesce(max(k.number), 0) + 1, coalesce(max(k.first_line + k.line_count), 1), ${chunk.line_count}, ${chunk.lines}
+        FROM runs r LEFT JOIN run_log_chunks k ON k.run_id = r.id
+       WHERE r.id = ${runId} AND r.attempt = coalesce(${attempt}::int, r.attempt) GROUP BY r.id
+      ON CONFLICT DO NOTHING RETURNING number`)
+    if (row) return row.number
+  }
+  return 0
+}
+
+export const appendLine = (tx: Queryable, runId: string, level: LogLevel, message: string): Promise<number> =>
+  insertChunk(tx, runId, { line_count: 1, lines: `${formatLine(level, message)}\n` })

@@ -1,0 +1,71 @@
+/**
+ * The states of a run and every move between them. A move is one conditional update: it names the state it leaves and,
+ * once a worker holds the run, the attempt. Whoever lost the run in the meantime (paused, partitioned, slow) matches no
+ * row and changes nothing, so a cancel and a finish can not both win.
+ *
+ *   from      to         move       when
+ *   –         pending    trigger    somebody asks, or the schedule does
+ *   pending   running    claim      a worker takes it: the attempt grows and a lease begins
+ *   running   success    finish     everything was read, loaded and published
+ *   running   failed     finish     a failure that trying again does not mend, or the last try
+ *   running   pending    retry      a failure that can pass; it waits for its back-off
+ *   running   pending    hand over  the worker shuts down; not counted against the run
+ *   running   pending    lose       the lease ran out: the worker is dead or cut off
+ *   running   failed     lose       … for the third time
+ *   pending   cancelled  cancel     somebody cancels before it began
+ *   running   cancelled  cancel     somebody cancels while it runs
+ *
+ * Locks are always taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
+ * happens under the pipeline's lock, as does the insertion of a new one; so neither can miss the other.
+ */
+import { type Queryable, type Statement, sql } from '../storage/database.ts'
+
+export const RUN_STATUSES = ['pending', 'running', 'success', 'failed', 'cancelled'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+export const moves = [
+  { from: null, to: 'pending', name: 'trigger' },
+  { from: 'pending', to: 'running', name: 'claim' },
+  { from: 'running', to: 'success', name: 'finish' },
+  { from: 'running', to: 'failed', name: 'finish' },
+  { from: 'running', to: 'pending', name: 'retry' },
+  { from: 'running', to: 'pending', name: 'hand over' },
+  { from: 'running', to: 'pending', name: 'lose' },
+  { from: 'running', to: 'failed', name: 'lose' },
+  { from: 'pending', to: 'cancelled', name: 'cancel' },
+  { from: 'running', to: 'cancelled', name: 'cancel' },
+] as const satisfies { from: RunStatus | null; to: RunStatus; name: string }[]
+
+export const isFinal = (status: RunStatus): boolean =>
+  status === 'success' || status === 'failed' || status === 'cancelled'
+
+/** Expired leases that a run survives; the next one fails it. */
+export const MAX_LOST_ATTEMPTS = 3
+export const LEASE_SECONDS = 15
+
+/** One channel for everything that processes tell each other about runs. */
+export const CHANNEL = 'sluice'
+export type Message = 'ready' | 'cancel' | 'log' | 'state'
+export const tell = (message: Message, runId = ''): Statement =>
+  sql`SELECT pg_notify(${CHANNEL}, ${`${message} ${runId}`.trim()})`
+
+export function readMessage(payload: string): { message: Message; run_id: string } {
+  const [message, run_id] = payload.split(' ')
+  return { message: message as Message, run_id: run_id ?? '' }
+}
+
+/**
+ * After a run has ended: makes the next run of its pipeline ready. Statements of their own, so that each sees what was
+ * committed while it waited for the lock. A waiting run that is being cancelled at this moment is passed over; its
+ * cancel comes here too.
+ */
+export async function readyNext(tx: Queryable, pipelineId: string): Promise<void> {
+  await tx.execute(sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} FOR NO KEY UPDATE`)
+  const next = await tx.first(sql`
+    UPDATE runs SET ready = true WHERE id = (
+      SELECT id FROM runs WHERE pipeline_id = ${pipelineId} AND status = 'pending' AND NOT ready
+         AND NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND (status = 'running' OR status = 'pending' AND ready))
+       ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+    RETURNING id`)
+  if (next) await tx.execute(tell('ready'))
+}

@@ -1,0 +1,175 @@
+/**
+ * A worker: claims ready runs while it has free slots, supervises each, and keeps their leases. It wakes on NOTIFY, and
+ * looks by itself now and then for what a lost message did not tell. It never touches the data.
+ *
+ * A worker that can not renew its leases stops its executors before the leases end, so that whoever takes the runs over
+ * finds them quiet. Should it come back too late all the same, its attempt number matches nothing any more.
+ */
+import { cellSettings } from '../cell/settings.ts'
+import type { Services } from '../services.ts'
+import { sql } from '../storage/database.ts'
+import { claimRuns, nextAvailableMs } from './claim.ts'
+import { createExecutorPool, type ExecutorPool } from './executor-pool.ts'
+import { saveProgress } from './finish.ts'
+import { recoverLostRuns } from './recover.ts'
+import { CHANNEL, LEASE_SECONDS, readMessage } from './states.ts'
+import { type Supervised, superviseRun } from './supervise.ts'
+
+const RENEW_MS = 4000
+const PROGRESS_MS = 1000
+const LOOK_MS = 5000
+const WARM_EXECUTORS = 2
+/** Stop before the lease ends, with room for the processes to go. */
+const SILENT_AT_MOST_MS = (LEASE_SECONDS - 3) * 1000
+
+export interface Worker {
+  /** Lets running runs finish until the deadline, then hands them over. */
+  stop(deadline: AbortSignal): Promise<void>
+}
+
+export async function startWorker(services: Services): Promise<Worker> {
+  const { db, config, log } = services
+  const held = new Map<string, Supervised>()
+  const pool: ExecutorPool = createExecutorPool({
+    warm: Math.min(WARM_EXECUTORS, config.WORKER_CONCURRENCY),
+    memoryMb: config.RUN_MEMORY_MB,
+    settings: () => ({
+      blobs: config,
+      egress: { allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] },
+      cell: cellSettings(config),
+    }),
+  })
+  let stopping = false
+  let renewedAt = Date.now()
+  let backOff: NodeJS.Timeout | undefined
+
+  const claim = oneAtATime(async () => {
+    while (!stopping && held.size < config.WORKER_CONCURRENCY) {
+      const runs = await claimRuns(db, config.instance, {
+        free: config.WORKER_CONCURRENCY - held.size,
+        perOrganization: config.ORG_CONCURRENCY,
+      })
+      for (const run of runs) {
+        const supervised = superviseRun(services, pool, run)
+        held.set(run.id, supervised)
+        void supervised.done.then(() => {
+          held.delete(run.id)
+          wake()
+        })
+      }
+      if (runs.length === 0) break
+    }
+  })
+  const wake = () => {
+    claim().catch((error: Error) => log.warn({ err: error }, 'claiming runs failed; trying again soon'))
+  }
+  const look = async () => {
+    await recoverLostRuns(db)
+    wake()
+    const ms = await nextAvailableMs(db)
+    clearTimeout(backOff)
+    if (ms !== null && ms < LOOK_MS) backOff = setTimeout(wake, ms + 5)
+  }
+  const renew = async () => {
+    if (held.size === 0) {
+      renewedAt = Date.now()
+      return
+    }
+    const kept = new Set(await renewLeases(services, [...held.values()]))
+    renewedAt = Date.now()
+    for (const supervised of held.values())
+      if (!kept.has(supervised.run.id))
+        supervised.stop((await isCancelled(services, supervised)) ? 'cancelled' : 'lost')
+  }
+  const fail = (what: string) => (error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`)
+  const giveUpSilently = () => {
+    if (Date.now() - renewedAt < SILENT_AT_MOST_MS) return
+    for (const supervised of held.values()) supervised.stop('lost')
+  }
+  const timers = [
+    setInterval(() => void look().catch(fail('looking for lost runs')), LOOK_MS),
+    setInterval(() => void renew().catch(fail('renewing leases')), RENEW_MS),
+    setInterval(() => void writeProgress(services, held).catch(fail('noting progress')), PROGRESS_MS),
+    setInterval(giveUpSilently, 1000),
+  ]
+  const stopListening = await db.listen(
+    CHANNEL,
+    (payload) => {
+      const { message, run_id } = readMessage(payload)
+      if (message === 'ready') wake()
+      if (message === 'cancel') held.get(run_id)?.stop('cancelled')
+    },
+    // What was told while nobody listened is found by looking.
+    () => void look().catch(fail('looking for waiting runs')),
+  )
+
+  return {
+    async stop(deadline) {
+      stopping = true
+      const handOverAll = () => {
+        for (const supervised of held.values()) supervised.stop('handed over')
+      }
+      if (deadline.aborted) handOverAll()
+      else deadline.addEventListener('abort', handOverAll)
+      await Promise.all([...held.values()].map((supervised) => supervised.done))
+      for (const timer of timers) clearInterval(timer)
+      clearTimeout(backOff)
+      await stopListening()
+      await pool.close()
+    },
+  }
+}
+
+/** Calls made while one is under way are answered by one more call after it. */
+function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null
+  let again = false
+  return () => {
+    if (running) {
+      again = true
+      return running
+    }
+    running = (async () => {
+      try {
+        do {
+          again = false
+          await work()
+        } while (again)
+      } finally {
+        running = null
+      }
+    })()
+    return running
+  }
+}
+
+async function renewLeases({ db }: Services, held: Supervised[]): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    UPDATE runs r SET lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+      FROM unnest(${held.map(({ run }) => run.id)}::uuid[], ${held.map(({ run }) => run.attempt)}::int[]) AS u (id, attempt)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running' RETURNING r.id`)
+  return rows.map((row) => row.id)
+}
+
+async function isCancelled({ db }: Services, { run }: Supervised): Promise<boolean> {
+  return (
+    (await db.first(
+      sql`SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'cancelled'`,
+    )) !== null
+  )
+}
+
+async function writeProgress({ db }: Services, held: Map<string, Supervised>): Promise<void> {
+  const moved = [...held.values()].filter((supervised) => supervised.progress !== null)
+  if (moved.length === 0) return
+  const rows = moved.map(({ run, progress }) => ({
+    id: run.id,
+    organization_id: run.organization_id,
+    pipeline_id: run.pipeline_id,
+    seq: run.seq,
+    attempt: run.attempt,
+    ...progress!,
+  }))
+  for (const supervised of moved) supervised.progress = null
+  await saveProgress(db, rows)
+}
