@@ -1,0 +1,254 @@
+/**
+ * Pipelines. Permissions are those of the pipeline's domain; moving one needs them on both sides. The config is sealed
+ * under the row's id, and what lists and look-ups need of it stands beside it in plain columns.
+ */
+import { randomUUID } from 'node:crypto'
+import { ConnectorError } from '../connectors/contract.ts'
+import { AppError, notFound } from '../errors.ts'
+import { cancelRunsOfPipeline } from '../runs/cancel.ts'
+import {
+  type Database,
+  DEADLOCK,
+  FOREIGN_KEY_VIOLATION,
+  isDatabaseError,
+  type Queryable,
+  type Statement,
+  sql,
+} from '../storage/database.ts'
+import type { SecretBox } from '../storage/secret-box.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { audit, auditStatement } from '../tenancy/audit.ts'
+import { can } from '../tenancy/permissions.ts'
+import { type ConfigSummary, checkConfig } from './config.ts'
+import type { PipelineConfig } from './config-shape.ts'
+import { hasMask, maskPipelineConfig, restoreMasks } from './masks.ts'
+import { loadReferences, type References, wantedBy } from './references.ts'
+import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
+import { checkSchedule, checkTimezone, nextTime } from './schedule.ts'
+
+export interface Pipeline {
+  id: string
+  name: string
+  schedule: string | null
+  timezone: string | null
+  enabled: boolean
+  domain_id: string | null
+  created_at: string
+}
+
+export interface PipelineRow extends Pipeline {
+  organization_id: string
+  config_box: Buffer
+  updated_at: string | null
+}
+
+export interface Stores {
+  db: Database
+  box: SecretBox
+}
+
+export interface Timing {
+  schedule?: string | null
+  timezone?: string | null
+  enabled?: boolean
+}
+
+export interface PipelineInput extends Timing {
+  name: string
+  config: unknown
+  domain_id?: string | null
+}
+
+const view = sql`id, name, schedule, timezone, enabled, domain_id, created_at`
+const whole = sql`${view}, organization_id, config_box, updated_at`
+
+export async function createPipeline({ db, box }: Stores, actor: Actor, input: PipelineInput): Promise<Pipeline> {
+  const references = await enterDomain(db, actor, input.config, input.domain_id ?? null)
+  const { config, summary } = checkConfig(restoreMasks(input.config, undefined, 'config'), references, box)
+  const timing = readTiming(input, references.now)
+  const id = randomUUID()
+  const row = { ...timing, id, name: input.name, domain_id: input.domain_id ?? null, config, summary }
+  return insertPipeline(db, box, actor, row)
+}
+
+/** With its config; secrets are masked for those who may not write in its domain. */
+export async function readPipeline(
+  { db, box }: Stores,
+  actor: Actor,
+  id: string,
+): Promise<Pipeline & { config: PipelineConfig; updated_at: string | null }> {
+  const { config_box: _box, organization_id: _organization, ...pipeline } = await findPipeline(db, actor, id)
+  const config = openConfig(box, { id, organization_id: actor.organization_id, config_box: _box })
+  const writes = can(actor, 'pipelines:write', pipeline.domain_id)
+  return { ...pipeline, config: writes ? config : maskPipelineConfig(config) }
+}
+
+/** What is absent stays; null clears schedule, timezone and domain. */
+export async function updatePipeline(
+  { db, box }: Stores,
+  actor: Actor,
+  id: string,
+  input: Partial<PipelineInput>,
+): Promise<Pipeline> {
+  return db.transaction(async (tx) => {
+    const row = await lockPipeline(tx, actor, id)
+    requirePermission(actor, 'pipelines:write', row.domain_id)
+    const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
+    const references = await enterDomain(tx, actor, input.config, domainId)
+    const changed = input.config === undefined ? null : checkNewConfig(box, row, input.config, references)
+    const timing = retime(row, input, references.now)
+    const sealed = changed ? box.seal(placeOfPipeline(row), changed.config) : row.config_box
+    const summary = changed
+      ? sql`, source_name = ${changed.summary.source_name}, stream = ${changed.summary.stream}, destination_name = ${changed.summary.destination_name},
+              saved_source_id = ${changed.summary.saved_source_id}, saved_destination_id = ${changed.summary.saved_destination_id}`
+      : sql``
+    const updated = await tx.first<Pipeline>(sql`
+      UPDATE pipelines SET name = ${input.name ?? row.name}, config_box = ${sealed}, domain_id = ${domainId}, updated_at = now(),
+             schedule = ${timing.schedule}, timezone = ${timing.timezone}, enabled = ${timing.enabled}${timing.moved}${summary}
+       WHERE id = ${id} RETURNING ${view}`)
+    const details = { name: updated!.name, fields: Object.keys(input).sort() }
+    await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id }, details)
+    return updated!
+  })
+}
+
+/**
+ * Cancels what runs, then removes the pipeline with its runs; their blobs are noted to follow. Runs are locked before their
+ * pipeline, here as everywhere. One that began in between is cancelled in a second pass, and where that meets a worker
+ * that is taking it at this moment, PostgreSQL ends one of the two and this begins again.
+ */
+export async function deletePipeline(db: Database, actor: Actor, id: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await db.transaction((tx) => removePipeline(tx, actor, id))
+    } catch (error) {
+      if (tries === 5 || !isDatabaseError(error, DEADLOCK)) throw error
+    }
+  }
+}
+
+async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<void> {
+  requirePermission(actor, 'pipelines:write', (await findPipeline(tx, actor, id)).domain_id)
+  await cancelRunsOfPipeline(tx, actor.organization_id, id)
+  const row = await lockPipeline(tx, actor, id)
+  requirePermission(actor, 'pipelines:write', row.domain_id)
+  await cancelRunsOfPipeline(tx, actor.organization_id, id)
+  await tx.execute(sql`DELETE FROM pipelines WHERE id = ${id}`)
+  await audit(tx, actor, 'pipeline.deleted', { type: 'pipeline', id }, { name: row.name })
+}
+
+export async function findPipeline(db: Queryable, actor: Actor, id: string): Promise<PipelineRow> {
+  const row = await db.first<PipelineRow>(
+    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id}`,
+  )
+  if (!row) throw notFound('Pipeline')
+  return row
+}
+
+export async function lockPipeline(tx: Queryable, actor: Actor, id: string): Promise<PipelineRow> {
+  const row = await tx.first<PipelineRow>(
+    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`,
+  )
+  if (!row) throw notFound('Pipeline')
+  return row
+}
+
+/** What the config refers to, once it is clear that the domain is there and that the actor may write in it. */
+export async function enterDomain(
+  db: Queryable,
+  actor: Actor,
+  config: unknown,
+  domainId: string | null,
+): Promise<References> {
+  const references = await loadReferences(db, actor.organization_id, wantedBy(config), domainId)
+  if (domainId !== null && references.domain === null) throw notFound('Domain')
+  requirePermission(actor, 'pipelines:write', domainId)
+  return references
+}
+
+/** A config whose key is lost is one object's trouble: a conflict that says what to do. */
+export function openConfig(
+  box: SecretBox,
+  row: { id: string; organization_id: string; config_box: Buffer },
+): PipelineConfig {
+  try {
+    return openPipelineConfig(box, row)
+  } catch (error) {
+    throw error instanceof ConnectorError ? new AppError('conflict', error.message) : error
+  }
+}
+
+function checkNewConfig(box: SecretBox, row: PipelineRow, given: unknown, references: References) {
+  const whole = hasMask(given) ? restoreMasks(given, openConfig(box, row), 'config') : given
+  return checkConfig(whole, references, box)
+}
+
+export interface CheckedTiming {
+  schedule: string | null
+  timezone: string | null
+  enabled: boolean
+  next_run_at: Date | null
+}
+
+/** An empty schedule means: by hand only. */
+export function readTiming(given: Timing, now: Date): CheckedTiming {
+  const schedule = given.schedule?.trim() || null
+  const timezone = given.timezone ?? null
+  const enabled = given.enabled ?? true
+  if (timezone !== null) checkTimezone(timezone)
+  if (schedule !== null) checkSchedule(schedule, timezone, now)
+  return {
+    schedule,
+    timezone,
+    enabled,
+    next_run_at: schedule !== null && enabled ? nextTime(schedule, timezone, now) : null,
+  }
+}
+
+/** The next time moves only with what decides it: sending the same schedule again must not skip a tick that is due. */
+function retime(row: Pipeline, input: Timing, now: Date): CheckedTiming & { moved: Statement } {
+  const timing = readTiming(
+    {
+      schedule: input.schedule === undefined ? row.schedule : input.schedule,
+      timezone: input.timezone === undefined ? row.timezone : input.timezone,
+      enabled: input.enabled ?? row.enabled,
+    },
+    now,
+  )
+  const same = timing.schedule === row.schedule && timing.timezone === row.timezone && timing.enabled === row.enabled
+  return { ...timing, moved: same ? sql`` : sql`, next_run_at = ${timing.next_run_at}` }
+}
+
+export interface NewPipeline extends CheckedTiming {
+  id: string
+  name: string
+  domain_id: string | null
+  config: PipelineConfig
+  summary: ConfigSummary
+}
+
+export async function insertPipeline(
+  db: Queryable,
+  box: SecretBox,
+  actor: Actor,
+  row: NewPipeline,
+  action = 'pipeline.created',
+): Promise<Pipeline> {
+  const { id, summary } = row
+  const sealed = box.seal(placeOfPipeline({ id, organization_id: actor.organization_id }), row.config)
+  try {
+    const made = await db.first<Pipeline>(sql`
+      WITH logged AS (${auditStatement(actor, action, { type: 'pipeline', id }, { name: row.name, domain_id: row.domain_id })})
+      INSERT INTO pipelines (id, organization_id, name, config_box, source_name, stream, destination_name, saved_source_id, saved_destination_id,
+                             schedule, timezone, enabled, domain_id, next_run_at, created_by)
+      VALUES (${id}, ${actor.organization_id}, ${row.name}, ${sealed}, ${summary.source_name}, ${summary.stream}, ${summary.destination_name},
+              ${summary.saved_source_id}, ${summary.saved_destination_id}, ${row.schedule}, ${row.timezone}, ${row.enabled}, ${row.domain_id},
+              ${row.next_run_at}, ${actor.user_id})
+      RETURNING ${view}`)
+    return made!
+  } catch (error) {
+    // The domain was deleted between the look and the insert.
+    if (isDatabaseError(error, FOREIGN_KEY_VIOLATION)) throw notFound('Domain')
+    throw error
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Cron schedules: five fields, read by croner, in the pipeline's time zone or UTC.
+ *
+ * Where a clock is set forward, a fixed time that is skipped (02:30) comes at the first moment after the gap; where it is
+ * set back, it comes once, the first time. Schedules that repeat (every half hour) go by the time that passes, so they
+ * neither stop nor run twice for one moment. When both the day of the month and the day of the week are given, either
+ * one is enough, as in every cron.
+ */
+import { Cron } from 'croner'
+import { nearest } from '../connectors/nearest.ts'
+import { AppError } from '../errors.ts'
+
+const SHAPE = /^[0-9A-Za-z*,/-]+$/
+const NAMES = /^(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)$/i
+const FIELDS = ['minute', 'hour', 'day of the month', 'month', 'day of the week'] as const
+
+/** The next times after `from`, at most `count`; fewer only at the end of the calendar. */
+export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
+  const cron = new Cron(schedule, { mode: '5-part', timezone: timezone ?? 'UTC', paused: true })
+  return cron.nextRuns(count, from)
+}
+
+/** The next time of a schedule that was accepted once, or null. */
+export const nextTime = (schedule: string, timezone: string | null, from: Date): Date | null =>
+  nextTimes(schedule, timezone, from, 1)[0] ?? null
+
+/** Refuses what is no schedule, or one that never fires. `now` is the database's. */
+export function checkSchedule(schedule: string, timezone: string | null, now: Date): void {
+  const fault = findScheduleFault(schedule)
+  if (fault !== null) throw new AppError('invalid_input', `schedule: ${fault}`)
+  let next: Date | null
+  try {
+    next = nextTime(schedule, timezone, now)
+  } catch (error) {
+    throw new AppError('invalid_input', `schedule: ${readable((error as Error).message)}`)
+  }
+  if (next === null)
+    throw new AppError('invalid_input', `schedule: '${schedule}' never fires, for there is no such day; choose another`)
+}
+
+export function checkTimezone(timezone: string): void {
+  if (isTimezone(timezone)) return
+  const near = nearest(timezone, Intl.supportedValuesOf('timeZone'))
+  const hint = near === null ? 'use a name like Europe/Berlin or America/New_York' : `did you mean '${near}'?`
+  throw new AppError('invalid_input', `timezone: there is no time zone '${timezone}'; ${hint}`)
+}
+
+/** IANA names alone: an offset such as +02:00 knows no daylight saving time. */
+function isTimezone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function findScheduleFault(schedule: string): string | null {
+  const parts = schedule.trim().split(/\s+/)
+  if (parts.length !== FIELDS.length)
+    return `must have five fields (minute hour day month weekday), as in '0 6 * * 1', not ${schedule.trim() === '' ? 0 : parts.length}`
+  for (const [index, part] of parts.entries()) {
+    if (!SHAPE.test(part))
+      return `the ${FIELDS[index]} '${part.slice(0, 40)}' has a character that is not allowed; use numbers, names, * , - and /`
+    const words = part.match(/[A-Za-z]+/g) ?? []
+    const wrong = words.find((word) => index < 3 || !NAMES.test(word))
+    if (wrong !== undefined) return `the ${FIELDS[index]} has '${wrong.slice(0, 40)}', which is no name of it`
+  }
+  return null
+}
+
+const readable = (message: string) =>
+  message
+    .replace(/^CronPattern: /, '')
+    .replace(/^Syntax error, /, '')
+    .replace(/^./, (first) => first.toLowerCase())
