@@ -53,6 +53,8 @@ export interface AttemptOptions {
   signal?: AbortSignal
   destination?: Destination
   blobs?: BlobStore
+  /** A checkpoint after so many records. */
+  checkpointRecords?: number
 }
 
 export interface Attempt {
@@ -144,6 +146,9 @@ export async function openRunBench(): Promise<RunBench> {
       committed: ({ checkpoint }) => void attempt.committed.push(checkpoint),
       progress: (counts) => void attempt.progress.push(counts),
       saveSchema: (columns, changes) => void attempt.schemas.push({ columns, changes }),
+      ...(options.checkpointRecords
+        ? { checkpointEvery: { bytes: Number.MAX_SAFE_INTEGER, records: options.checkpointRecords, ms: 3_600_000 } }
+        : {}),
       resolveSource: async (source) => sources.get(source.name)!,
       resolveDestination: (name) => (options.destination?.name === name ? options.destination : undefined),
     }

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { ConnectorError, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
-import { makeRecord, type Stream, streams } from './records.ts'
+import { LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
 
 const settings = Type.Object(
   {
@@ -41,7 +41,7 @@ const settings = Type.Object(
 )
 
 /** Large enough that a page costs one write, small enough that a handful of them is nothing. */
-const PAGE_CHARACTERS = 192 * 1024
+const PAGE_BYTES = 128 * 1024
 
 export const dummySource: Source<typeof settings> = {
   kind: 'source',
@@ -51,7 +51,14 @@ export const dummySource: Source<typeof settings> = {
   streams,
   auth_types: ['api_key'],
   settings,
-  capabilities: { incremental: true, resumable: true, parallel: false, columns: false, encodings: ['ndjson'] },
+  capabilities: {
+    incremental: true,
+    own_cursor: true,
+    resumable: true,
+    parallel: false,
+    columns: false,
+    encodings: ['ndjson'],
+  },
   example_config: {
     name: 'dummy',
     stream: 'creatures',
@@ -90,13 +97,13 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
     if (delay_ms > 0) await pause(delay_ms, context.signal)
     const limit = delay_ms > 0 ? position + 1 : end
     const first = position
-    let text = ''
-    while (position < limit && text.length < PAGE_CHARACTERS) {
-      text += makeRecord(stream, seed, position, repeat_ids ?? 0)
+    const bytes = Buffer.allocUnsafeSlow(delay_ms > 0 ? LONGEST_RECORD : PAGE_BYTES)
+    let length = 0
+    while (position < limit && length <= bytes.length - LONGEST_RECORD) {
+      length = writeRecord(bytes, length, stream, seed, position, repeat_ids ?? 0)
       position++
     }
-    // Records are plain ASCII: one byte per character, so this is a copy and no encoding.
-    yield { bytes: Buffer.from(text, 'latin1'), records: position - first, cursor: { position } }
+    yield { bytes: bytes.subarray(0, length), records: position - first, cursor: { position } }
   }
   if (fail_after !== undefined && fail_after <= records) {
     throw new ConnectorError(

@@ -1,0 +1,110 @@
+/**
+ * The conformance suite: what every connector must keep, whatever system it talks to. The suite finds connectors in the
+ * registry; each brings a fixture (test/connectors/fixtures/<name>.ts) that says how to make a good target, what bad
+ * credentials are, and how to read back what arrived. A connector without a fixture fails the suite.
+ */
+import type { Authentication, FailureKind } from '../../src/connectors/contract.ts'
+import type { Outcome } from '../../src/runs/execute.ts'
+import type { RunBench } from './run-bench.ts'
+
+export interface Settings {
+  config: Record<string, unknown>
+  authentication?: Authentication
+}
+
+/** What source and destination fixtures have in common. Each answer may be absent where a connector has no such thing. */
+export interface Peers {
+  /** Settings with which `check` passes. */
+  good(): Promise<Settings>
+  /** Settings that the other side refuses, and the kind of failure this is. */
+  badCredentials?(): Promise<Settings & { kind: FailureKind }>
+  /** Settings that insist on TLS, for a server that has none. */
+  tlsRefused?(): Promise<Settings>
+  /** Good settings with another address: the suite puts peers there that refuse, hang up, say nothing or talk nonsense. */
+  at?(host: string, port: number): Promise<Settings>
+  /** Texts that must never be seen in a log or an error: the passwords and keys of all the settings above. */
+  secrets: string[]
+  close(): Promise<void>
+}
+
+export interface SourceFixture extends Peers {
+  /** A stream of exactly so many records. */
+  stream(records: number): Promise<Settings & { stream: string }>
+  /** A stream of hard values with the rows that must come out, as JSON. Absent where the source invents its records. */
+  nasty?(): Promise<Settings & { stream: string; expected: string[] }>
+  /** Adds records behind those that a stream has, for incremental reads. */
+  grow?(settings: Settings & { stream: string }, records: number): Promise<Settings & { stream: string }>
+  /** The field that orders the stream, where an incremental read needs one. */
+  cursorField?: string
+}
+
+export interface DestinationFixture extends Peers {
+  /** Settings of a new, empty target. */
+  target(): Promise<Settings>
+  /** What a reader sees at the target, one JSON object per row. `outcome` is that of the last run, for outputs. */
+  read(settings: Settings, outcome: Outcome | null, bench: RunBench): Promise<string[]>
+  /** How the destination is to keep a row that it can not keep as it is, and documents so. Absent: as given. */
+  expected?(row: string): string
+}
+
+export type OpenSourceFixture = (bench: RunBench) => Promise<SourceFixture>
+export type OpenDestinationFixture = (bench: RunBench) => Promise<DestinationFixture>
+
+/** Every value that has ever broken a loader, in columns that keep their type. */
+export function nastyRows(): string[] {
+  const texts = [
+    'plain',
+    '',
+    ' ',
+    'emoji \u{1F9A6} and \u{1F469}\u200D\u{1F680}, umlaut \u00fc, \u4e2d\u6587, \u05d0\u05d1 right to left',
+    'quotes " and \' and ` and \u201c\u201d',
+    'new\nline, return\rtab\tvertical\vform\f',
+    'back\\slash, \\n not a newline, \\\\ two',
+    '\\N',
+    '\\.',
+    '\\x41 {"json":true} NULL null true 1',
+    'comma, semicolon; pipe | brace { } bracket [ ]',
+    'bell \u0007 escape \u001b delete \u007f separator \u2028\u2029 \ufeffbom',
+    'nul \u0000 in the middle',
+    "'); DROP TABLE rows; --",
+    '\u00e9 against e\u0301',
+    'x'.repeat(1024 * 1024),
+  ]
+  const integers = ['0', '-1', '9007199254740993', '-9007199254740993', '9223372036854775807', '-9223372036854775808']
+  const decimals = [
+    '0.1',
+    '-0',
+    '0.1234567890123456789012345678901',
+    '123456789012345678901234567890.5',
+    '1e-30',
+    '2.50',
+  ]
+  const times = [
+    '1883-11-18T12:03:58Z',
+    '0001-01-01T00:00:00Z',
+    '1999-12-31T23:59:59.999999Z',
+    '2024-02-29T12:00:00+05:30',
+  ]
+  const nested = [
+    '{"a":[1,{"b":null}],"c":"x\\ny"}',
+    '[]',
+    '{}',
+    '[[["deep"]]]',
+    '{"big":12345678901234567890.12345}',
+    '[null,"",0]',
+  ]
+  return texts.map((text, at) => {
+    const pick = (values: string[]): string => values[at % values.length]!
+    return (
+      `{"id":${at + 1},"text":${JSON.stringify(text)},"maybe":${at % 3 === 0 ? 'null' : JSON.stringify(text.slice(0, 20))}` +
+      `,"whole":${pick(integers)},"part":${pick(decimals)},"flag":${at % 2 === 0},"at":"${pick(times)}","nested":${pick(nested)}}`
+    )
+  })
+}
+
+export function plainRows(count: number, first = 1): string[] {
+  return Array.from({ length: count }, (_, at) => {
+    const id = first + at
+    return `{"id":${id},"name":"row ${id}","score":${id}.25,"even":${id % 2 === 0},"tags":["t${id % 7}"]}`
+  })
+}

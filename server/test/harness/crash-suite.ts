@@ -1,0 +1,155 @@
+/**
+ * Crashes, zombies and cancels against one destination. The fault points are not listed here: a run without faults records
+ * every point it passes, the engine's and the destination's own, and then a run is crashed at each of them.
+ */
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { Destination, Sync, WriteMode } from '../../src/connectors/contract.ts'
+import { plainRows } from './conformance.ts'
+import { keysFor, type Trial } from './destination-suite.ts'
+import { assertSameRows } from './ledger.ts'
+
+const checkpointRecords = 10
+const options = { pageRecords: 5 }
+const old = plainRows(6, 5001)
+const rows = plainRows(33)
+
+export function testCrashes(destination: Destination, trial: () => Trial): void {
+  const keepsRows = destination.capabilities.commits === 'mark'
+  const afterRun = (write: WriteMode): string[] => (keepsRows && write !== 'replace' ? [...old, ...rows] : rows)
+
+  for (const write of destination.capabilities.write) {
+    for (const resumable of [true, false]) {
+      it(`${write}: a crash at any point, then a resume, leaves every row once (source ${resumable ? 'can' : 'can not'} resume)`, async () => {
+        const { fixture, bench, job, start, run, follow, assertRows } = trial()
+        const begin = async () => {
+          const target = await fixture.target()
+          const first = job(target, old, { write })
+          await run(first)
+          return { target, doomed: follow(first, rows, {}, { ...options, resumable }) }
+        }
+        const { doomed: plain } = await begin()
+        const recorded = start(plain, { checkpointRecords })
+        await recorded.done
+        for (const [point, nth] of crashPoints(recorded.points)) {
+          const place = `crashed at ${point} (${nth})`
+          const { target, doomed } = await begin()
+          assert.ok(await bench.crash(doomed, point, nth, { checkpointRecords }), place)
+          if (keepsRows) await assertNeverHalf(trial(), target.config, write, resumable, place)
+          const outcome = await run(bench.again(doomed), { checkpointRecords })
+          await assertRows(target, outcome, afterRun(write), place)
+          assert.equal(outcome.records_read, rows.length, place)
+          const staged = (await bench.readOutput(outcome)).toString().split('\n').slice(0, -1)
+          assertSameRows(staged, rows, `output, ${place}`)
+        }
+      })
+    }
+
+    it(`${write}: a cancel in the middle shows nothing half done, and the next run puts it right`, async () => {
+      const { fixture, job, start, run, follow, assertRows } = trial()
+      const target = await fixture.target()
+      const sync: Partial<Sync> = {
+        ...keysFor(write),
+        write,
+        mode: write === 'replace' ? 'full_refresh' : 'incremental',
+      }
+      let cancel: () => void = () => undefined
+      const doomed = job(target, rows, sync, {
+        ...options,
+        beforePage: (given) => (given >= 20 ? cancel() : undefined),
+      })
+      const cancelled = start(doomed, { checkpointRecords })
+      cancel = cancelled.cancel
+      await assert.rejects(cancelled.done, /cancelled/)
+      const next = await run(follow(doomed, rows, sync, options))
+      await assertRows(target, next, rows)
+    })
+  }
+
+  if (!keepsRows) return
+  testMarks(destination, trial)
+}
+
+function testMarks(destination: Destination, trial: () => Trial): void {
+  for (const write of destination.capabilities.write) {
+    it(`${write}: a worker that wakes up after it was replaced changes nothing`, async () => {
+      const { fixture, bench, job, start, run, assertRows } = trial()
+      const target = await fixture.target()
+      const doomed = job(target, rows, { write }, options)
+      let wake: () => void = () => undefined
+      const asleep = new Promise<void>((resolve) => {
+        wake = resolve
+      })
+      let fallAsleep: () => void = () => undefined
+      const sleeping = new Promise<void>((resolve) => {
+        fallAsleep = resolve
+      })
+      let commits = 0
+      const zombie = start(doomed, {
+        checkpointRecords,
+        fault: (point) => {
+          if (point !== 'commit:before' || ++commits !== 2) return undefined
+          fallAsleep()
+          return asleep
+        },
+      })
+      await sleeping
+      const outcome = await run(bench.again(doomed), { checkpointRecords })
+      wake()
+      await assert.rejects(zombie.done)
+      await assertRows(target, outcome, rows)
+    })
+  }
+
+  it('goes on from its mark where the state was lost with us', async () => {
+    const { fixture, bench, job, run, follow, assertRows } = trial()
+    const target = await fixture.target()
+    const first = job(target, plainRows(10), { write: 'append', mode: 'incremental' })
+    await run(first)
+    const second = follow(first, plainRows(25), {}, options)
+    assert.equal(second.state, null)
+    assert.ok(await bench.crash(second, 'read:before', 1))
+    const outcome = await run(bench.again(second), { checkpointRecords })
+    assert.equal(outcome.records_read, 15)
+    await assertRows(target, outcome, plainRows(25))
+  })
+
+  it('does not move the state for rows that were never shown', async () => {
+    const { fixture, bench, job, run, follow, assertRows } = trial()
+    const target = await fixture.target()
+    const sync = { write: 'append', mode: 'incremental' } as const
+    const lost = job(target, rows, sync, { ...options, resumable: false })
+    assert.ok(await bench.crash(lost, 'commit:after', 2, { checkpointRecords }))
+    const outcome = await run(follow(lost, rows, sync, { ...options, resumable: false }), { checkpointRecords })
+    await assertRows(target, outcome, rows)
+  })
+}
+
+/** Each point once, and those of the load protocol at their second passing too: the first checkpoint is often special. */
+function crashPoints(passed: readonly string[]): [string, number][] {
+  const counts = new Map<string, number>()
+  for (const point of passed) counts.set(point, (counts.get(point) ?? 0) + 1)
+  return [...counts].flatMap(([point, count]): [string, number][] => {
+    const often = count > 1 && !/^(write|seal):/.test(point)
+    return often
+      ? [
+          [point, 1],
+          [point, 2],
+        ]
+      : [[point, 1]]
+  })
+}
+
+async function assertNeverHalf(
+  trial: Trial,
+  config: Record<string, unknown>,
+  write: WriteMode,
+  resumable: boolean,
+  place: string,
+): Promise<void> {
+  const { fixture, bench } = trial
+  const seen = (await fixture.read({ config }, null, bench)).length
+  const whole = write === 'replace' ? [old.length, rows.length] : [old.length, old.length + rows.length]
+  if (write === 'replace' || !resumable) assert.ok(whole.includes(seen), `${place}: ${seen} rows can be seen`)
+  else assert.ok(seen >= old.length && seen <= old.length + rows.length, `${place}: ${seen} rows can be seen`)
+}

@@ -1,0 +1,46 @@
+/** A source made of given JSON lines, for driving destinations: it can resume or not, and gives as small pages as wanted. */
+import Type from 'typebox'
+import type { Page, Source } from '../../src/connectors/contract.ts'
+
+let made = 0
+
+export interface LineSourceOptions {
+  resumable?: boolean
+  pageRecords?: number
+  /** Called before each page with the number of records given so far. */
+  beforePage?: (given: number) => Promise<void> | void
+}
+
+export function lineSource(lines: readonly string[], options: LineSourceOptions = {}): Source {
+  const { resumable = true, pageRecords = 100, beforePage } = options
+  return {
+    kind: 'source',
+    name: `lines_${++made}`,
+    display_name: 'Lines',
+    description: 'Lines given by a test.',
+    streams: ['rows'],
+    auth_types: [],
+    settings: Type.Object({}),
+    capabilities: { incremental: true, resumable, parallel: false, columns: false, encodings: ['ndjson'] },
+    example_config: {},
+    notes: '',
+    async check() {},
+    async listStreams() {
+      return ['rows']
+    },
+    async read({ state, resume, signal }) {
+      async function* pages(): AsyncGenerator<Page> {
+        let at = ((resume ?? state) as { line: number } | null)?.line ?? 0
+        while (at < lines.length) {
+          await beforePage?.(at)
+          signal.throwIfAborted()
+          const page = lines.slice(at, at + pageRecords)
+          at += page.length
+          const bytes = Buffer.from(page.map((line) => `${line}\n`).join(''))
+          yield { bytes, records: page.length, cursor: { line: at } }
+        }
+      }
+      return { encoding: 'ndjson', columns: null, pages: pages() }
+    },
+  }
+}

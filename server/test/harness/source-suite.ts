@@ -1,0 +1,147 @@
+/** What every source must keep: see conformance.ts. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { ColumnChoice, Json, Source, Sync } from '../../src/connectors/contract.ts'
+import type { Job, Outcome } from '../../src/runs/execute.ts'
+import { testChecks } from './check-suite.ts'
+import type { OpenSourceFixture, Settings, SourceFixture } from './conformance.ts'
+import { assertSameRows, levelRow } from './ledger.ts'
+import { type AttemptOptions, openRunBench, type RunBench } from './run-bench.ts'
+import { createSaid } from './said.ts'
+
+type Stream = Settings & { stream: string }
+
+export function testSource(source: Source, openFixture: OpenSourceFixture): void {
+  describe(`source ${source.name}`, () => {
+    const said = createSaid()
+    let bench: RunBench
+    let fixture: SourceFixture
+    before(async () => {
+      bench = await openRunBench()
+      fixture = await openFixture(bench)
+    })
+    after(async () => {
+      await fixture?.close()
+      await bench?.close()
+    })
+
+    const job = (from: Stream, sync: Partial<Sync> = {}, overrides: Partial<Job> = {}): Job =>
+      bench.job({ source: { name: source.name, ...from }, destination: { name: 'file' }, sync }, overrides)
+    const read = async (wanted: Job, options?: AttemptOptions): Promise<{ rows: string[]; outcome: Outcome }> => {
+      const attempt = bench.start(wanted, options)
+      try {
+        const outcome = await attempt.done
+        return { outcome, rows: (await bench.readOutput(outcome)).toString().split('\n').slice(0, -1) }
+      } catch (error) {
+        said.addError(error)
+        throw error
+      } finally {
+        attempt.log.forEach(said.add)
+      }
+    }
+
+    testChecks({ connector: source, fixture: () => fixture, bench: () => bench, said })
+
+    for (const count of [0, 1, 1000]) {
+      it(`gives ${count} records once each`, async () => {
+        const { rows, outcome } = await read(job(await fixture.stream(count)))
+        assert.equal(rows.length, count)
+        assert.equal(new Set(rows.map(levelRow)).size, count)
+        assert.equal(outcome.records_read, count)
+      })
+    }
+
+    it('lists the stream it reads', async () => {
+      const wanted = await fixture.stream(1)
+      const listed = await source.listStreams(await sourceContext(bench, source, wanted))
+      assert.ok(listed.includes(wanted.stream), `${wanted.stream} in ${listed.join(', ')}`)
+      if (source.streams !== 'dynamic') assert.deepEqual(listed, [...source.streams])
+    })
+
+    it('gives hard values as they are', async (test) => {
+      const nasty = await fixture.nasty?.()
+      if (!nasty) return test.skip('it makes its records by itself')
+      const { expected, ...from } = nasty
+      assertSameRows((await read(job(from))).rows, expected)
+    })
+
+    it('stops at once when it is told to', async () => {
+      const from = await fixture.stream(1000)
+      const stop = new AbortController()
+      const fault = (point: string): void => {
+        if (point === 'write:before') stop.abort(new Error('told to stop'))
+      }
+      const started = performance.now()
+      await assert.rejects(read(job(from), { signal: stop.signal, fault }), /told to stop/)
+      assert.ok(performance.now() - started < 4000)
+    })
+
+    it('goes on right behind any cursor it gave', async (test) => {
+      if (!source.capabilities.resumable) return test.skip('it can not resume')
+      const from = await fixture.stream(1000)
+      const whole = (await read(job(from))).rows
+      for (let nth = 1; nth <= 3; nth++) {
+        const doomed = job(from)
+        if (!(await bench.crash(doomed, 'commit:after', nth, { checkpointRecords: 1 }))) break
+        const { rows, outcome } = await read(bench.again(doomed))
+        assertSameRows(rows, whole, `after checkpoint ${nth}`)
+        assert.equal(outcome.records_read, whole.length)
+      }
+    })
+
+    it('reads only what is new when it reads incrementally', async (test) => {
+      if (!source.capabilities.incremental || !fixture.grow) return test.skip('it does not read incrementally')
+      const sync = { mode: 'incremental', write: 'append', cursor_field: fixture.cursorField ?? null } as const
+      const from = await fixture.stream(50)
+      const first = job(from, sync)
+      const earlier = await read(first)
+      assert.equal(earlier.rows.length, 50)
+      assert.equal((await read(bench.next(first, earlier.outcome))).rows.length, 0)
+      const grown = await fixture.grow(from, 30)
+      const second = job(grown, sync, { state: { seq: first.seq, cursor: earlier.outcome.cursor } })
+      const later = await read(second)
+      assert.equal(later.rows.length, 30)
+      const all = (await read(job(grown))).rows
+      assertSameRows([...earlier.rows, ...later.rows], all)
+    })
+
+    it('gives the columns that were chosen, as the engine would', async () => {
+      const from = await fixture.stream(20)
+      const whole = (await read(job(from))).rows.map((row) => JSON.parse(row) as Record<string, Json>)
+      const names = Object.keys(whole[0]!)
+      const [first, second, third] = [names[0]!, names[1]!, names[2]!]
+      const choice: ColumnChoice = { exclude: [first], rename: { [second]: 'renamed' }, hash: [third] }
+      const chosen = (await read(job(from, {}, { columns: choice }))).rows.map((row) => JSON.parse(row))
+      assert.deepEqual(
+        Object.keys(chosen[0]),
+        names.slice(1).map((name) => (name === second ? 'renamed' : name)),
+      )
+      for (const [at, row] of chosen.entries()) {
+        assert.deepEqual(row.renamed, whole[at]![second])
+        if (whole[at]![third] !== null) assert.match(row[third], /^[0-9a-f]{64}$/)
+      }
+      const included = (await read(job(from, {}, { columns: { include: [second] } }))).rows
+      assert.deepEqual(Object.keys(JSON.parse(included[0]!)), [second])
+    })
+
+    it('never said a secret', () => said.assertNoSecret(fixture.secrets))
+  })
+}
+
+async function sourceContext(
+  bench: RunBench,
+  source: Source,
+  from: Stream,
+): Promise<Parameters<Source['listStreams']>[0]> {
+  const { applyDefaults } = await import('../../src/connectors/settings.ts')
+  const silent = { debug() {}, info() {}, warn() {}, error() {} }
+  return {
+    config: applyDefaults(source.settings, from.config),
+    authentication: from.authentication ?? { type: 'none', params: {} },
+    signal: AbortSignal.timeout(20_000),
+    egress: bench.egress,
+    log: silent,
+    outputs: { parts: () => null, blobs: bench.blobs },
+    fault: () => undefined,
+  }
+}
