@@ -50,34 +50,35 @@ class StateWatch:
     """Passes records on and notes where the author's state changed.
 
     A state stands for all records yielded before it was set. When the change shows, the next record has already come,
-    so `covered` is the number of records before that one, and a page is cut there.
+    so `covered` is the number of records before that one, and a page is cut there. A state set before the first record
+    stands for none: it counts only when all of them have come.
     """
 
     def __init__(self, source, given):
         self._source = source
-        self._seen = copy.deepcopy(given)
+        self._sent = given
+        self._seen = copy.deepcopy(source.state)
         self.changed = False
         self.covered = 0
-        self.count = 0
-
-    def look(self):
-        state = self._source.state
-        if state != self._seen:
-            self._seen = copy.deepcopy(state)
-            self.changed = True
-            self.covered = self.count
+        self._count = 0
 
     def watch(self, records):
         source = self._source
         for record in records:
             if source.state != self._seen:
-                self.look()
-            self.count += 1
+                self._seen = copy.deepcopy(source.state)
+                self.changed = self._count > 0
+                self.covered = self._count
+            self._count += 1
             yield record
-        self.look()
+        self._seen = copy.deepcopy(source.state)
+        self.changed = self._seen != self._sent
+        self.covered = self._count
 
     def take(self, encoder):
+        """The JSON of the state that is to be sent."""
         self.changed = False
+        self._sent = self._seen
         data = encoder.encode_value(self._seen)
         if len(data) > MAX_STATE_BYTES:
             raise JobError("self.state is %d bytes as JSON; at most %d are kept" % (len(data), MAX_STATE_BYTES))
@@ -94,8 +95,11 @@ def send_pages(cell, job, source, log, stream):
     records = open_records(source, stream)
     encoder = RecordEncoder(log)
     state = StateWatch(source, job.get("state") or {})
+    # Looking at the state costs a little for each record; the host knows whether the code has one.
+    if job.get("track_state", True):
+        records = state.watch(records)
     sent = 0
-    for page, count in encoder.encode_pages(state.watch(records), page_bytes=PAGE_BYTES):
+    for page, count in encoder.encode_pages(records, page_bytes=PAGE_BYTES):
         if state.changed:
             lines = state.covered - sent
             cut = end_of_line(page, lines)
@@ -106,7 +110,6 @@ def send_pages(cell, job, source, log, stream):
         if count:
             cell.channel.send(protocol.PAGE, *protocol.pack_page(count, b"", page))
             sent += count
-    state.look()
     if state.changed:
         cell.channel.send(protocol.PAGE, *protocol.pack_page(0, state.take(encoder), b""))
     return sent

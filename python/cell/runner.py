@@ -5,6 +5,7 @@ may be changed by that code, so nothing here is relied upon by the host; it only
 tracebacks with their own lines, print as a log, errors that say what to do.
 """
 
+import copy
 import json
 import sys
 
@@ -52,7 +53,8 @@ class Cell:
             config=job.get("config"),
             authentication=authentication,
             http=self.http,
-            state=job.get("state"),
+            # Its own copy: what the author changes is compared with what was given.
+            state=copy.deepcopy(job.get("state")),
             log=log,
             strict=strict,
         )

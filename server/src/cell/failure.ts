@@ -7,14 +7,17 @@ import type { CellExit } from './zygote-process.ts'
 export class CellFailure extends ConnectorError {
   /** The author's own lines, without those of the platform; empty where the failure is not an exception. */
   readonly traceback: string
+  /** The limit that ended the call, where it was one. */
+  readonly limit: keyof CellLimits | null
   constructor(
     kind: FailureKind,
     message: string,
-    options: { transient?: boolean; cause?: unknown; traceback?: string } = {},
+    options: { transient?: boolean; cause?: unknown; traceback?: string; limit?: keyof CellLimits } = {},
   ) {
     super(kind, message, options)
     this.name = 'CellFailure'
     this.traceback = options.traceback ?? ''
+    this.limit = options.limit ?? null
   }
 }
 
@@ -40,6 +43,7 @@ export function limitReached(limit: keyof CellLimits, value: number): CellFailur
   return new CellFailure(
     KINDS[limit] ?? 'limit',
     `the source ${verb} ${value} ${UNITS[limit]} (limit ${LIMIT_SETTINGS[limit]})`,
+    { limit },
   )
 }
 

@@ -1,0 +1,119 @@
+/** What validation, preview, check and the listing of streams share: one sealed call while somebody waits for it. */
+
+import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication.ts'
+import type { Authentication } from '../connectors/contract.ts'
+import { ConnectorError, type Json } from '../connectors/contract.ts'
+import type { Egress } from '../egress/policy.ts'
+import { createBroker } from './broker.ts'
+import type { CellHandlers } from './call.ts'
+import { CellFailure } from './failure.ts'
+import type { JsonValue } from './frames.ts'
+import { GateFull } from './gate.ts'
+import { INTERACTIVE_WALL_SECONDS } from './limits.ts'
+import { getZygote, interactiveGate } from './provider.ts'
+import { createRedactor } from './redact.ts'
+import type { Zygote } from './zygote.ts'
+
+export interface SourceInput {
+  code: string
+  /** Requests are refused where none is given. */
+  egress?: Egress
+  authentication?: Authentication | null
+  config?: Record<string, Json> | null
+  state?: Json
+  /** Whose turn it is; calls of one organization wait for each other, not for those of another. */
+  organization_id?: string
+  signal?: AbortSignal
+  zygote?: Zygote
+  wall_seconds?: number
+}
+
+export interface InteractiveOutcome {
+  result: JsonValue
+  /** Lines with their level, and at the end the author's traceback where there is one. */
+  logs: string[]
+  failure: CellFailure | null
+}
+
+/** Never rejects but by the caller's own signal: a failing source is an answer. */
+export async function callForPerson(
+  input: SourceInput,
+  job: Record<string, JsonValue>,
+  handlers: Pick<CellHandlers, 'preview'> = {},
+): Promise<InteractiveOutcome> {
+  const logs: string[] = []
+  const whole = {
+    code: input.code,
+    config: (input.config ?? {}) as JsonValue,
+    state: input.state ?? null,
+    authentication: { type: input.authentication?.type ?? 'none' },
+    ...job,
+  }
+  const log = (level: string, line: string): void => {
+    logs.push(`${level.toUpperCase()} ${line}`)
+  }
+  try {
+    const result = await interactiveGate.run(input.organization_id ?? '', () => callOnce(input, whole, handlers, log))
+    return { result, logs, failure: null }
+  } catch (error) {
+    input.signal?.throwIfAborted()
+    const failure = asCellFailure(error, input.wall_seconds ?? INTERACTIVE_WALL_SECONDS)
+    for (const line of failure.traceback.trimEnd().split('\n')) if (line !== '') log('error', line)
+    return { result: null, logs, failure }
+  }
+}
+
+async function callOnce(
+  input: SourceInput,
+  job: Record<string, JsonValue>,
+  handlers: Pick<CellHandlers, 'preview'>,
+  log: (level: string, line: string) => void,
+): Promise<JsonValue> {
+  const zygote = input.zygote ?? getZygote()
+  const { call, redact } = connect(input, zygote, log)
+  const { result } = await zygote.call(
+    job,
+    { ...handlers, ...call, log, redact, ...(input.signal ? { signal: input.signal } : {}) },
+    { wall_seconds: input.wall_seconds ?? INTERACTIVE_WALL_SECONDS },
+  )
+  return result
+}
+
+/** The handlers through which a cell reaches the network and its credentials. */
+export function connect(
+  input: Pick<SourceInput, 'egress' | 'authentication'>,
+  zygote: Zygote,
+  log: (level: 'info', line: string) => void,
+): { call: Pick<CellHandlers, 'http' | 'secrets'>; redact: (text: string) => string } {
+  const authentication = input.authentication ?? NO_AUTHENTICATION
+  const secrets = authenticationSecrets(authentication)
+  if (!input.egress) {
+    return { call: { secrets: () => authentication.params }, redact: createRedactor(() => secrets) }
+  }
+  const broker = createBroker({
+    egress: input.egress,
+    authentication,
+    limits: zygote.limits,
+    log: (line) => log('info', line),
+  })
+  return {
+    call: {
+      http: (requests, signal) => broker.answer(requests, signal),
+      secrets: () => authentication.params,
+    },
+    redact: createRedactor(() => [...secrets, ...broker.secrets]),
+  }
+}
+
+function asCellFailure(error: unknown, wallSeconds: number): CellFailure {
+  if (error instanceof GateFull) return new CellFailure('rate_limited', `${error.message}; try again in a moment`)
+  if (error instanceof CellFailure && error.limit === 'wall_seconds') {
+    return new CellFailure(
+      'timeout',
+      `the source did not end within ${wallSeconds} seconds, the most that is waited for it`,
+    )
+  }
+  if (error instanceof CellFailure) return error
+  if (error instanceof ConnectorError) return new CellFailure(error.kind, error.message, { cause: error })
+  throw error
+}

@@ -1,0 +1,102 @@
+/** Preview, check and stream listing of a custom source, saved or not. The code runs sealed and is stopped after 30 s. */
+import type { Json } from '../connectors/contract.ts'
+import { CellFailure } from './failure.ts'
+import type { JsonValue } from './frames.ts'
+import { callForPerson, type SourceInput } from './interactive.ts'
+
+export interface PreviewInput extends SourceInput {
+  stream: string
+  max_records?: number
+  source_name?: string
+  /** Off for code that was validated when it was saved. */
+  validate?: boolean
+}
+
+export interface PreviewRecord {
+  id: string
+  data: { [key: string]: Json }
+}
+
+export interface PreviewResult {
+  success: boolean
+  records: PreviewRecord[]
+  total_count: number
+  execution_time_ms: number
+  error: string | null
+  logs: string[]
+}
+
+const DEFAULT_RECORDS = 10
+
+export async function previewSource(input: PreviewInput): Promise<PreviewResult> {
+  const started = performance.now()
+  const records: PreviewRecord[] = []
+  const maxRecords = input.max_records ?? DEFAULT_RECORDS
+  const job = {
+    op: 'preview',
+    stream: input.stream,
+    max_records: maxRecords,
+    validate: input.validate ?? true,
+    source_name: input.source_name ?? null,
+  }
+  const { result, logs, failure } = await callForPerson(input, job, {
+    preview(found) {
+      if (records.length + found.length > maxRecords) {
+        throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
+      }
+      records.push(...(found as unknown as PreviewRecord[]))
+    },
+  })
+  const execution_time_ms = Math.round(performance.now() - started)
+  const error = failure ? failure.message : describeInvalid(result)
+  if (error !== null) return { success: false, records: [], total_count: 0, execution_time_ms, error, logs }
+  return { success: true, records, total_count: records.length, execution_time_ms, error: null, logs }
+}
+
+/** The first faults of code that does not pass validation, with their lines. */
+function describeInvalid(result: JsonValue): string | null {
+  const { validation } = (result ?? {}) as { validation?: { errors?: { line?: number; message?: string }[] } }
+  if (!validation) return null
+  const errors = (validation.errors ?? []).map(({ line, message }) => `line ${line}: ${message}`)
+  const rest = errors.length > 3 ? `; and ${errors.length - 3} more` : ''
+  return `the code is not valid: ${errors.slice(0, 3).join('; ')}${rest}`
+}
+
+export interface CheckResult {
+  success: boolean
+  message: string
+}
+
+export async function checkSource(input: SourceInput): Promise<CheckResult> {
+  try {
+    await requireConnection(input)
+    return { success: true, message: 'the connection works' }
+  } catch (error) {
+    if (error instanceof CellFailure) return { success: false, message: error.message }
+    throw error
+  }
+}
+
+/** Rejects with a CellFailure where check_connection does not say yes. */
+export async function requireConnection(input: SourceInput): Promise<void> {
+  const { result, failure } = await callForPerson(input, { op: 'check' })
+  if (failure) throw failure
+  if ((result as { success?: unknown } | null)?.success !== true) {
+    throw new CellFailure('auth', 'check_connection returned False: the credentials or settings were not accepted')
+  }
+}
+
+/** Rejects with a CellFailure that says why the streams cannot be told. */
+export async function listStreams(input: SourceInput): Promise<string[]> {
+  const { result, failure } = await callForPerson(input, { op: 'streams' })
+  if (failure) throw failure
+  return readStreams(result)
+}
+
+export function readStreams(result: JsonValue): string[] {
+  const { streams } = (result ?? {}) as { streams?: unknown }
+  if (!Array.isArray(streams) || !streams.every((name) => typeof name === 'string')) {
+    throw new CellFailure('sandbox', 'the source gave no list of streams')
+  }
+  return streams
+}

@@ -1,0 +1,28 @@
+/**
+ * The cells of this process, started at the first use. Whoever composes the process says how (`configureCells`) and ends
+ * them (`closeCells`); connectors and routes only ask for them.
+ */
+import { createGate } from './gate.ts'
+import { startZygote, type Zygote, type ZygoteOptions } from './zygote.ts'
+
+let options: ZygoteOptions = {}
+let zygote: Zygote | null = null
+
+export function configureCells(given: ZygoteOptions): void {
+  if (zygote !== null) throw new Error('configureCells must be called before the first cell is used')
+  options = given
+}
+
+export function getZygote(): Zygote {
+  zygote ??= startZygote(options)
+  return zygote
+}
+
+export async function closeCells(): Promise<void> {
+  const closing = zygote
+  zygote = null
+  await closing?.close()
+}
+
+/** Validations, previews and checks of all organizations; a run of a pipeline never waits here. */
+export const interactiveGate = createGate({ total: 8, perKey: 4, maxWaiting: 200 })

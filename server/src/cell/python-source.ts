@@ -1,0 +1,116 @@
+/**
+ * A custom source as a connector. Pages come out of the cell as the bytes that go to the file; the cell stops while
+ * nobody takes them.
+ *
+ * Exactly once: `self.state` stands for all records that were yielded before it was set. The cell cuts a page at that
+ * record, so a page's cursor is the author's state right after its last record, and a read that begins with that state
+ * goes on with the next one. Sources whose code never mentions `self.state` carry no cursors and are read whole again.
+ */
+import Type from 'typebox'
+import type { Json, Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
+import type { CellPage } from './call.ts'
+import type { JsonValue, LogLevel } from './frames.ts'
+import { createHandoff } from './handoff.ts'
+import { connect } from './interactive.ts'
+import { listStreams, requireConnection } from './preview.ts'
+import { getZygote } from './provider.ts'
+import type { Zygote } from './zygote.ts'
+
+export interface PythonSourceOptions {
+  source_name: string
+  display_name: string
+  description: string
+  code: string
+  streams: readonly string[]
+  /** Default: the cells of this process. */
+  zygote?: Zygote
+}
+
+const settings = Type.Object({}, { additionalProperties: true })
+type Settings = typeof settings
+
+export function pythonSource(options: PythonSourceOptions): Source<Settings> {
+  const resumable = mentionsState(options.code)
+  return {
+    kind: 'source',
+    name: options.source_name,
+    display_name: options.display_name,
+    description: options.description,
+    streams: options.streams,
+    auth_types: ['none', 'api_key', 'bearer', 'basic', 'oauth2_client_credentials'],
+    settings,
+    capabilities: { incremental: resumable, resumable, parallel: false, columns: false, encodings: ['ndjson'] },
+    example_config: {
+      name: options.source_name,
+      stream: options.streams[0] ?? 'stream',
+      authentication: { type: 'none', params: {} },
+      config: {},
+    },
+    notes: '',
+    async check(context) {
+      await requireConnection(inputOf(options, context))
+    },
+    listStreams: (context) => listStreams(inputOf(options, context)),
+    async read(context) {
+      return { encoding: 'ndjson', columns: null, pages: readPages(options, context, resumable) }
+    },
+  }
+}
+
+/** In doubt no: a source that is wrongly taken as resumable would be read on from nowhere. */
+function mentionsState(code: string): boolean {
+  return /\bself\s*\.\s*state\b/.test(code.replace(/#.*$/gm, ''))
+}
+
+function inputOf({ code, zygote }: PythonSourceOptions, context: SourceContext<object>) {
+  const { egress, authentication, signal } = context
+  const config = context.config as Record<string, Json>
+  return { code, egress, authentication, config, signal, ...(zygote ? { zygote } : {}) }
+}
+
+async function* readPages(
+  options: PythonSourceOptions,
+  context: ReadContext<object>,
+  resumable: boolean,
+): AsyncGenerator<Page> {
+  const zygote = options.zygote ?? getZygote()
+  const log = (level: LogLevel, line: string): void => writeLog(context.log, level, line)
+  const { call, redact } = connect(context, zygote, log)
+  const stop = new AbortController()
+  const pages = createHandoff<CellPage>()
+  const job: JsonValue = {
+    op: 'read',
+    code: options.code,
+    stream: context.stream,
+    config: context.config as JsonValue,
+    authentication: { type: context.authentication.type },
+    track_state: resumable,
+    state: resumable ? (context.resume ?? context.state) : null,
+  }
+  const signal = AbortSignal.any([context.signal, stop.signal])
+  zygote.call(job, { ...call, log, redact, signal, page: (page) => pages.put(page) }).then(
+    () => pages.end(),
+    (error) => {
+      if (error instanceof Error && 'traceback' in error) logTraceback(context.log, String(error.traceback))
+      pages.fail(error)
+    },
+  )
+  try {
+    for (let page = await pages.take(); page !== null; page = await pages.take()) {
+      const { bytes, records, state } = page
+      if (state !== undefined && resumable) yield { bytes, records, cursor: state }
+      else if (records > 0) yield { bytes, records }
+    }
+  } finally {
+    stop.abort(new Error('nobody reads the pages any more'))
+  }
+}
+
+/** What an author's code says is marked as such, so that it cannot pass for a line of the platform. */
+function writeLog(log: RunLog, level: LogLevel, line: string): void {
+  log[level](`source: ${line}`)
+}
+
+function logTraceback(log: RunLog, traceback: string): void {
+  for (const line of traceback.trimEnd().split('\n')) if (line !== '') writeLog(log, 'error', line)
+}

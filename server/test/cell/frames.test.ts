@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  encodeFrame,
+  encodeWithBodies,
+  FRAME_KINDS,
+  type Frame,
+  FrameDecoder,
+  ProtocolError,
+} from '../../src/cell/frames.ts'
+import { countRecords, JsonScanError, scanJson } from '../../src/cell/json-scan.ts'
+
+const { page, log, http, done, error, preview, secrets } = FRAME_KINDS
+
+function pageFrame(records: number, lines: string, state = ''): Buffer {
+  const head = Buffer.alloc(8)
+  head.writeUInt32LE(records, 0)
+  head.writeUInt32LE(Buffer.byteLength(state), 4)
+  return encodeFrame(page, head, Buffer.from(state), Buffer.from(lines))
+}
+
+function decode(bytes: Uint8Array, chunkBytes = bytes.length || 1): Frame[] {
+  const decoder = new FrameDecoder()
+  const frames: Frame[] = []
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    decoder.push(bytes.subarray(at, at + chunkBytes), (frame) => frames.push(frame))
+  }
+  return frames
+}
+
+const report = '{"kind":"source","type":"ValueError","text":"x","traceback":"","transient":false}'
+const request = [
+  { method: 'GET', url: 'http://a/', headers: [['a', 'b']], timeout: 1, retries: 0, auth: true, size: 3 },
+]
+const valid: Buffer[] = [
+  pageFrame(2, '{"a":1}\n{"b":[true,null,"é\\u00e9"]}\n', '{"cursor":7}'),
+  pageFrame(0, '', '{}'),
+  encodeFrame(log, Buffer.from([1]), Buffer.from('hello')),
+  encodeWithBodies(http, request as never, [Buffer.from('abc')]),
+  encodeFrame(secrets),
+  encodeFrame(preview, Buffer.from('[{"id":"1","data":{}}]')),
+  encodeFrame(done, Buffer.from('{"records":2}')),
+]
+
+test('frames are the same however the stream is cut', () => {
+  const stream = Buffer.concat(valid)
+  const whole = decode(stream)
+  assert.equal(whole.length, valid.length)
+  for (const size of [1, 2, 3, 5, 7, 64]) assert.deepEqual(decode(stream, size), whole)
+  const [first, , , fourth] = whole
+  assert.ok(first?.kind === 'page' && first.records === 2)
+  assert.deepEqual(first.state, { cursor: 7 })
+  assert.ok(fourth?.kind === 'http' && fourth.requests[0]?.body?.toString() === 'abc')
+})
+
+test('what is not exactly a frame is refused', () => {
+  const cases: [string, Buffer][] = [
+    ['a length that would take all memory', Buffer.from([0xff, 0xff, 0xff, 0xff, page])],
+    ['an unknown kind', Buffer.from([0, 0, 0, 0, 99])],
+    ['a page of more records than it claims', pageFrame(1, '{"a":1}\n{"a":2}\n')],
+    ['a page of fewer records than it claims', pageFrame(3, '{"a":1}\n')],
+    ['a last line without a newline', pageFrame(1, '{"a":1}')],
+    ['a record that is no object', pageFrame(1, '[1]\n')],
+    ['two records on one line', pageFrame(1, '{"a":1}{"b":2}\n')],
+    ['an empty line', pageFrame(1, '\n')],
+    ['NaN', pageFrame(1, '{"a":NaN}\n')],
+    ['a raw control character', pageFrame(1, '{"a":"\u0001"}\n')],
+    ['a state that is longer than its page', Buffer.from([8, 0, 0, 0, page, 0, 0, 0, 0, 9, 0, 0, 0])],
+    ['a state that is no JSON', pageFrame(0, '', '{oops')],
+    [
+      'bytes that are no UTF-8',
+      encodeFrame(page, Buffer.from([1, 0, 0, 0, 0, 0, 0, 0]), Buffer.from('{"a":"\xff"}\n', 'latin1')),
+    ],
+    ['a log line of an unknown level', encodeFrame(log, Buffer.from([9]), Buffer.from('x'))],
+    ['a frame after the last one', Buffer.concat([encodeFrame(done, Buffer.from('{}')), pageFrame(0, '')])],
+    ['a frame after an error', Buffer.concat([encodeFrame(error, Buffer.from(report)), encodeFrame(secrets)])],
+    ['an error without a type', encodeFrame(error, Buffer.from('{"kind":"source"}'))],
+    ['a body that is longer than its frame', encodeWithBodies(http, request as never, [Buffer.from('ab')])],
+    ['bytes behind the last body', encodeWithBodies(http, request as never, [Buffer.from('abcd')])],
+    ['a batch of nothing', encodeWithBodies(http, [], [])],
+    ['a preview record without data', encodeFrame(preview, Buffer.from('[{"id":"1"}]'))],
+    ['a record nested without end', pageFrame(1, `${'{"a":'.repeat(600_000)}1${'}'.repeat(600_000)}\n`)],
+  ]
+  for (const [name, bytes] of cases) assert.throws(() => decode(bytes), ProtocolError, name)
+})
+
+test('sixty-four levels are read and sixty-five are not', () => {
+  const nested = (levels: number) => Buffer.from(`${'['.repeat(levels)}${']'.repeat(levels)}`)
+  scanJson(nested(64))
+  assert.throws(() => scanJson(nested(65)), JsonScanError)
+})
+
+test('the scanner and JSON.parse agree on what is JSON', () => {
+  const texts = [
+    '0', '-0', '01', '1.', '.1', '1e5', '1e', '-', '1E+5', '"\\u12g4"', '"\\x"', '"\\u1234"', 'true', 'tru', 'nulll', '[1,]',
+    '[,1]', '{"a":1,}', '{"a"}', '{a:1}', '[]', '{}', '[[],{}]', '{"a":{"b":[1,2,{"c":null}]}}', '"', '"a', '[1 2]', '{"a":1 "b":2}',
+    ' 1', '1 ', '[ 1 , 2 ]', '{ "a" : 1 }', '+1', 'Infinity', '1e400', '[1]]', '""', '"\\""', '"\\', '[', '{', '{"', '{"a":', '-1.5e-7',
+  ] // biome-ignore format: a table
+  for (const text of texts) {
+    let parsed = true
+    try {
+      JSON.parse(text)
+    } catch {
+      parsed = false
+    }
+    let scanned = true
+    try {
+      scanJson(Buffer.from(text))
+    } catch {
+      scanned = false
+    }
+    assert.equal(scanned, parsed, text)
+  }
+  assert.equal(countRecords(Buffer.from('{}\n{"a":"}\\n{"}\n')), 2)
+})
+
+/** A small generator with a seed, so that a failure can be repeated. */
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+function damage(stream: Buffer, random: (below: number) => number): Buffer {
+  const bytes = Buffer.from(stream)
+  switch (random(5)) {
+    case 0:
+      for (let flips = 1 + random(8); flips > 0; flips--) bytes[random(bytes.length)]! ^= 1 << random(8)
+      return bytes
+    case 1:
+      return bytes.subarray(random(bytes.length))
+    case 2:
+      return Buffer.concat([bytes.subarray(0, random(bytes.length)), bytes.subarray(random(bytes.length))])
+    case 3:
+      return Buffer.from(Array.from({ length: 1 + random(200) }, () => random(256)))
+    default:
+      bytes.writeUInt32LE(random(2 ** 32), random(Math.max(bytes.length - 4, 1)))
+      return bytes
+  }
+}
+
+test('ten thousand hostile streams end in frames that hold, or in a protocol error', () => {
+  let refused = 0
+  let taken = 0
+  for (let seed = 1; seed <= 10_000; seed++) {
+    const random = randomFrom(seed)
+    const frames = Array.from({ length: 1 + random(4) }, () => valid[random(valid.length)]!)
+    const stream = damage(Buffer.concat(frames), random)
+    const decoder = new FrameDecoder()
+    try {
+      for (let at = 0; at < stream.length; ) {
+        const end = at + 1 + random(40)
+        decoder.push(stream.subarray(at, end), (frame) => {
+          taken++
+          if (frame.kind === 'page') assert.equal(countLines(frame.bytes), frame.records)
+        })
+        at = end
+      }
+    } catch (failure) {
+      assert.ok(failure instanceof ProtocolError, `seed ${seed}: ${failure}`)
+      refused++
+    }
+  }
+  assert.ok(refused > 5000 && taken > 1000, `${refused} streams refused, ${taken} frames taken`)
+})
+
+function countLines(bytes: Buffer): number {
+  const lines = bytes.toString().split('\n')
+  assert.equal(lines.pop(), '')
+  for (const line of lines) assert.equal(typeof JSON.parse(line), 'object')
+  return lines.length
+}
