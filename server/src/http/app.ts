@@ -20,10 +20,16 @@ import { type Access, authenticate } from './authenticate.ts'
 import { handleError, handleNotFound } from './error-handler.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { describeApi } from './openapi.ts'
+import { apiKeyRoutes } from './routes/api-keys.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
+import { domainRoleRoutes } from './routes/domain-roles.ts'
+import { domainRoutes } from './routes/domains.ts'
 import { healthRoutes } from './routes/health.ts'
+import { invitationRoutes } from './routes/invitations.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { providerRoutes } from './routes/provider.ts'
+import { userRoutes } from './routes/users.ts'
 import { compileValidator } from './validators.ts'
 
 export type App = FastifyInstance<
@@ -105,6 +111,12 @@ export async function createApp(services: Services): Promise<App> {
     authRoutes(routes, services)
     providerRoutes(routes, services)
     organizationRoutes(routes, services)
+    userRoutes(routes, services)
+    invitationRoutes(routes, services)
+    domainRoleRoutes(routes, services)
+    domainRoutes(routes, services)
+    apiKeyRoutes(routes, services)
+    auditRoutes(routes, services)
   })
   await app.ready()
   return app

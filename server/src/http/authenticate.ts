@@ -6,6 +6,7 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
+import { sessionStands } from '../identity/sessions.ts'
 import type { Services } from '../services.ts'
 import { sql } from '../storage/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
@@ -37,7 +38,8 @@ export async function authenticate(services: Services, request: FastifyRequest):
   const actor = await identify(services, request)
   request.actor = actor
   if (access === 'person') {
-    if (actor.session_id === null) throw new AppError('forbidden', 'An API key may not do this; sign in as a person')
+    if (actor.session_id === null || actor.api_key_id !== null)
+      throw new AppError('forbidden', 'An API key may not do this; sign in as a person')
   } else if (access !== 'authenticated' && !canSomewhere(actor, access)) throw forbidden(access)
 }
 
@@ -73,14 +75,14 @@ const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
 
 export type ActorRow = Omit<Actor, 'domain_roles' | 'request_id' | 'client_address' | 'api_key_id'> & {
   domain_roles: Actor['domain_roles'] | null
-  api_key_id?: string
+  api_key_id?: string | null
 }
 
 const toActor = (row: ActorRow, origin: { request_id: string; client_address: string }): Actor =>
   Object.assign(row, origin, { domain_roles: row.domain_roles ?? {}, api_key_id: row.api_key_id ?? null })
 
 const actorBySession = (sessionId: string, organizationId: string, userId: string) => sql`
-  SELECT s.id AS session_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
+  SELECT s.id AS session_id, s.api_key_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
          EXISTS (SELECT 1 FROM user_identities i WHERE i.user_id = u.id) AS idp_linked,
          o.id AS organization_id, o.name AS organization_name, o.slug AS organization_slug, m.role,
          (SELECT jsonb_object_agg(d.domain_id, d.role) FROM domain_roles d WHERE d.organization_id = m.organization_id AND d.user_id = m.user_id) AS domain_roles
@@ -88,4 +90,4 @@ const actorBySession = (sessionId: string, organizationId: string, userId: strin
     JOIN memberships m ON m.user_id = s.user_id AND m.organization_id = s.organization_id
     JOIN users u ON u.id = s.user_id
     JOIN organizations o ON o.id = s.organization_id
-   WHERE s.id = ${sessionId} AND s.organization_id = ${organizationId} AND s.user_id = ${userId} AND s.revoked_at IS NULL`
+   WHERE s.id = ${sessionId} AND s.organization_id = ${organizationId} AND s.user_id = ${userId} AND ${sessionStands}`

@@ -15,6 +15,8 @@ let textAjv: Ajv | undefined
 const make = (options: Options): Ajv => {
   const ajv = new Ajv({ ...common, ...options })
   ;(addFormats as unknown as (ajv: Ajv, formats: readonly string[]) => void)(ajv, formats)
+  // Theirs also takes `urn:uuid:…`, which PostgreSQL does not.
+  ajv.addFormat('uuid', /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i)
   return ajv
 }
 
@@ -24,5 +26,19 @@ export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<obj
     return strictAjv.compile(schema) as unknown as FastifyValidationResult
   }
   textAjv ??= make({ coerceTypes: true, useDefaults: true })
-  return textAjv.compile(schema) as unknown as FastifyValidationResult
+  const validate = textAjv.compile(schema) as unknown as FastifyValidationResult
+  if (httpPart !== 'params') return validate
+  const check: FastifyValidationResult = (params: Record<string, string>) => {
+    lowerIds(params)
+    const valid = validate(params)
+    check.errors = validate.errors ?? null
+    return valid
+  }
+  return check
+}
+
+/** An id may come in capitals; ours are compared as text and are in small letters. */
+function lowerIds(params: Record<string, string>): void {
+  for (const [name, value] of Object.entries(params))
+    if (/^[0-9A-Fa-f-]{36}$/.test(value)) params[name] = value.toLowerCase()
 }

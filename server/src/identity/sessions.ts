@@ -24,18 +24,26 @@ export interface AuthenticationResult {
   organization: { id: string; name: string; slug: string }
 }
 
+/** Of a session `s`: it was not ended, nor was the key that opened it, if one did. */
+export const sessionStands = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
+  SELECT 1 FROM api_keys k WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))`
+
 const hashToken = (token: string) => createHash('sha256').update(token).digest()
 
-/** Opens a session in an organization the user belongs to and remembers it as the one used last. */
+/**
+ * Opens a session in an organization the user belongs to and remembers it as the one used last. A session that an API
+ * key opened is no way past the key's limits: it ends with the key, and what is closed to keys stays closed to it.
+ */
 export async function openSession(
   tx: Queryable,
   tokens: Tokens,
   userId: string,
   organizationId: string,
+  apiKeyId: string | null = null,
 ): Promise<AuthenticationResult> {
   const session = await tx.first<{ id: string }>(sql`
-    INSERT INTO sessions (user_id, organization_id, expires_at)
-    VALUES (${userId}, ${organizationId}, now() + make_interval(secs => ${tokens.refreshSeconds})) RETURNING id`)
+    INSERT INTO sessions (user_id, organization_id, api_key_id, expires_at)
+    VALUES (${userId}, ${organizationId}, ${apiKeyId}, now() + make_interval(secs => ${tokens.sessionSeconds})) RETURNING id`)
   await tx.execute(sql`UPDATE users SET last_organization_id = ${organizationId} WHERE id = ${userId}`)
   return issueTokens(tx, tokens, session!.id, userId, organizationId)
 }
@@ -96,7 +104,7 @@ export async function refreshSession(
       late: boolean
       alive: boolean
     }>(sql`
-      SELECT t.session_id, s.user_id, s.organization_id, s.revoked_at IS NULL AND s.expires_at > now() AS alive,
+      SELECT t.session_id, s.user_id, s.organization_id, s.expires_at > now() AND ${sessionStands} AS alive,
              coalesce(t.used_at < now() - make_interval(secs => ${RACE_GRACE_SECONDS}), false) AS late
         FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
        WHERE t.token_hash = ${hashToken(refreshToken)} AND s.id = ${claims.sid} FOR UPDATE`)
@@ -121,7 +129,7 @@ export async function refreshSession(
       sql`UPDATE refresh_tokens SET used_at = coalesce(used_at, now()) WHERE token_hash = ${hashToken(refreshToken)}`,
     )
     await tx.execute(
-      sql`UPDATE sessions SET expires_at = now() + make_interval(secs => ${tokens.refreshSeconds}) WHERE id = ${token.session_id}`,
+      sql`UPDATE sessions SET expires_at = now() + make_interval(secs => ${tokens.sessionSeconds}) WHERE id = ${token.session_id}`,
     )
     return issueTokens(tx, tokens, token.session_id, token.user_id, token.organization_id)
   })

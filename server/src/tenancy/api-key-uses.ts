@@ -21,11 +21,17 @@ export function createKeyUses(db: Queryable, onError: (error: Error) => void): K
     if (used.size === 0) return
     const batch = [...used]
     used.clear()
+    const ids = batch.map(([id]) => id)
+    const times = batch.map(([, at]) => at)
     try {
+      // Rows are locked in order: two processes that write the same keys must not wait for each other in a circle.
       await db.execute(sql`
+        WITH locked AS (SELECT id FROM api_keys WHERE id = ANY (${ids}::uuid[]) ORDER BY id FOR NO KEY UPDATE)
         UPDATE api_keys k SET last_used_at = greatest(k.last_used_at, u.at)
-          FROM unnest(${batch.map(([id]) => id)}::uuid[], ${batch.map(([, at]) => at)}::timestamptz[]) AS u (id, at) WHERE k.id = u.id`)
+          FROM locked JOIN unnest(${ids}::uuid[], ${times}::timestamptz[]) AS u (id, at) ON u.id = locked.id WHERE k.id = locked.id`)
     } catch (error) {
+      // Kept for the next write, which the next use brings about.
+      for (const [id, at] of batch) if (!used.has(id)) used.set(id, at)
       onError(error as Error)
     }
   }

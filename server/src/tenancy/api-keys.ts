@@ -6,8 +6,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { AppError, notFound } from '../errors.ts'
 import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
+import { lockOwnRole } from './members.ts'
 import { rank } from './permissions.ts'
 
 const PREFIX = 'svc_live_'
@@ -54,36 +56,42 @@ export interface ApiKeyRow {
   created_by_name: string
 }
 
-export const listApiKeys = (
-  db: Queryable,
-  actor: Actor,
-  page: { limit?: number; offset: number },
-): Promise<ApiKeyRow[]> =>
-  db.query(sql`
-    SELECT k.id, k.name, k.key_prefix, k.scopes, k.last_used_at, k.expires_at, k.created_at, u.name AS created_by_name
-      FROM api_keys k JOIN users u ON u.id = k.created_by
-     WHERE k.organization_id = ${actor.organization_id} AND k.revoked_at IS NULL
-     ORDER BY k.created_at DESC, k.id LIMIT ${page.limit ?? null} OFFSET ${page.offset}`)
+export function listApiKeys(db: Queryable, actor: Actor, paging: Paging): Promise<Listed<ApiKeyRow>> {
+  const standing = sql`k.organization_id = ${actor.organization_id} AND k.revoked_at IS NULL`
+  return readList(
+    db,
+    paging,
+    sql`
+      SELECT k.id, k.name, k.key_prefix, k.scopes, k.last_used_at, k.expires_at, k.created_at, u.name AS created_by_name
+        FROM api_keys k JOIN LATERAL (SELECT name FROM users WHERE id = k.created_by LIMIT 1) u ON true
+       WHERE ${standing} ORDER BY k.created_at DESC, k.id`,
+    sql`SELECT 1 FROM api_keys k WHERE ${standing}`,
+  )
+}
+
+export interface NewApiKey {
+  id: string
+  name: string
+  key: string
+  key_prefix: string
+  expires_at: string | null
+  created_at: string
+}
 
 export async function createApiKey(
   db: Database,
   actor: Actor,
   input: { name: string; expires_in_days: number | null },
-) {
+): Promise<NewApiKey> {
   const key = makeApiKey()
   return db.transaction(async (tx) => {
-    const row = await tx.first<{
-      id: string
-      name: string
-      key_prefix: string
-      expires_at: string | null
-      created_at: string
-    }>(sql`
+    await lockOwnRole(tx, actor, 'api_keys:write')
+    const row = await tx.first<Omit<NewApiKey, 'key'>>(sql`
       INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash, expires_at)
-      VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name}, ${key.slice(0, PREFIX_SHOWN)}, ${hash(key)},
+      VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name.trim()}, ${key.slice(0, PREFIX_SHOWN)}, ${hash(key)},
               now() + make_interval(days => ${input.expires_in_days}))
       RETURNING id, name, key_prefix, expires_at, created_at`)
-    await audit(tx, actor, 'api_key.created', { type: 'api_key', id: row!.id }, { name: input.name })
+    await audit(tx, actor, 'api_key.created', { type: 'api_key', id: row!.id }, { name: row!.name })
     return { ...row!, key }
   })
 }
@@ -91,10 +99,11 @@ export async function createApiKey(
 /** Members revoke their own keys, admins and owners any. */
 export async function revokeApiKey(db: Database, actor: Actor, id: string): Promise<void> {
   await db.transaction(async (tx) => {
+    const role = await lockOwnRole(tx, actor, 'api_keys:write')
     const key = await tx.first<{ created_by: string; name: string }>(sql`
       SELECT created_by, name FROM api_keys WHERE id = ${id} AND organization_id = ${actor.organization_id} AND revoked_at IS NULL FOR UPDATE`)
     if (!key) throw notFound('API key')
-    if (key.created_by !== actor.user_id && rank(actor.role) < rank('admin'))
+    if (key.created_by !== actor.user_id && rank(role) < rank('admin'))
       throw new AppError('forbidden', 'Members may revoke only their own API keys; ask an admin')
     await tx.execute(sql`UPDATE api_keys SET revoked_at = now() WHERE id = ${id}`)
     await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id }, { name: key.name })

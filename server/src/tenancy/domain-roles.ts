@@ -1,9 +1,10 @@
 /** Domain roles: a higher role inside one domain. They only ever raise, and only what a domain is about. */
 import { AppError, notFound } from '../errors.ts'
 import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
+import { COUNTED_AT_MOST, type Listed } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
-import { lockMembers, readMember } from './members.ts'
+import { lockMembers, lockOwnRole, readMember } from './members.ts'
 import { rank } from './permissions.ts'
 
 export interface DomainRoleRow {
@@ -21,25 +22,29 @@ export const listDomainRoles = (db: Queryable, actor: Actor, userId: string): Pr
       FROM domain_roles r JOIN domains d ON d.organization_id = r.organization_id AND d.id = r.domain_id
      WHERE r.organization_id = ${actor.organization_id} AND r.user_id = ${userId} ORDER BY r.created_at DESC, r.id`)
 
-export async function listMemberDomainRoles(db: Queryable, actor: Actor, userId: string): Promise<DomainRoleRow[]> {
+export async function listMemberDomainRoles(
+  db: Queryable,
+  actor: Actor,
+  userId: string,
+): Promise<Listed<DomainRoleRow>> {
   await readMember(db, actor, userId)
-  return listDomainRoles(db, actor, userId)
+  const rows = await listDomainRoles(db, actor, userId)
+  return { rows, total: Math.min(rows.length, COUNTED_AT_MOST) }
 }
 
 export async function grantDomainRole(
   db: Database,
   actor: Actor,
   userId: string,
-  input: { domain_id: string; role: string },
+  input: { domain_id: string; role: DomainRoleRow['role'] },
 ): Promise<DomainRoleRow> {
-  const role = input.role
-  if (role !== 'admin' && role !== 'member')
-    throw new AppError('invalid_input', 'role: a domain role must be admin or member')
+  const { role } = input
+  const domainId = input.domain_id.toLowerCase()
   return db.transaction(async (tx) => {
     const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
     if (!members.has(userId)) throw notFound('Member')
     const domain = await tx.first<{ name: string }>(
-      sql`SELECT name FROM domains WHERE id = ${input.domain_id} AND organization_id = ${actor.organization_id} FOR SHARE`,
+      sql`SELECT name FROM domains WHERE id = ${domainId} AND organization_id = ${actor.organization_id} FOR SHARE`,
     )
     if (!domain) throw notFound('Domain')
     const own = members.get(actor.user_id)
@@ -47,18 +52,18 @@ export async function grantDomainRole(
       throw new AppError('forbidden', 'Only admins and the owner can grant domain roles')
     if (role === 'admin' && own.role !== 'owner')
       throw new AppError('forbidden', 'Only the owner can grant the admin role in a domain')
-    const row = await insertDomainRole(tx, actor, userId, input.domain_id, role)
+    const row = await insertDomainRole(tx, actor, userId, domainId, role)
     await audit(
       tx,
       actor,
       'domain_role.granted',
       { type: 'domain_role', id: row.id },
-      { user_id: userId, domain_id: input.domain_id, domain: domain.name, role },
+      { user_id: userId, domain_id: domainId, domain: domain.name, role },
     )
     return {
       id: row.id,
       user_id: userId,
-      domain_id: input.domain_id,
+      domain_id: domainId,
       domain_name: domain.name,
       role,
       created_at: row.created_at,
@@ -87,6 +92,7 @@ async function insertDomainRole(
 
 export async function revokeDomainRole(db: Database, actor: Actor, userId: string, domainId: string): Promise<void> {
   await db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'users:manage_roles')
     const row = await tx.first<{ id: string; role: string }>(sql`
       DELETE FROM domain_roles WHERE organization_id = ${actor.organization_id} AND user_id = ${userId} AND domain_id = ${domainId} RETURNING id, role`)
     if (!row) throw notFound('Domain role')

@@ -4,10 +4,11 @@
  */
 import { AppError, notFound } from '../errors.ts'
 import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { forbidden } from './actor.ts'
 import { audit } from './audit.ts'
-import { can, type Role } from './permissions.ts'
+import { can, type Permission, type Role } from './permissions.ts'
 
 export interface MemberRow {
   id: string
@@ -18,16 +19,17 @@ export interface MemberRow {
   joined_at: string
 }
 
+// A look-up by index for each member: a plain join reads all users of all organizations once many are asked for.
 const member = sql`
-  SELECT u.id, u.email, u.name, u.avatar_url, m.role, m.joined_at FROM memberships m JOIN users u ON u.id = m.user_id`
+  SELECT u.id, u.email, u.name, u.avatar_url, m.role, m.joined_at FROM memberships m
+    JOIN LATERAL (SELECT id, email, name, avatar_url FROM users WHERE id = m.user_id LIMIT 1) u ON true`
 
-export const listMembers = (
-  db: Queryable,
-  actor: Actor,
-  page: { limit?: number; offset: number },
-): Promise<MemberRow[]> =>
-  db.query(
-    sql`${member} WHERE m.organization_id = ${actor.organization_id} ORDER BY m.joined_at DESC, m.user_id LIMIT ${page.limit ?? null} OFFSET ${page.offset}`,
+export const listMembers = (db: Queryable, actor: Actor, paging: Paging): Promise<Listed<MemberRow>> =>
+  readList(
+    db,
+    paging,
+    sql`${member} WHERE m.organization_id = ${actor.organization_id} ORDER BY m.joined_at DESC, m.user_id`,
+    sql`SELECT 1 FROM memberships WHERE organization_id = ${actor.organization_id}`,
   )
 
 export async function readMember(db: Queryable, actor: Actor, userId: string): Promise<MemberRow> {
@@ -47,6 +49,17 @@ export async function lockMembers(
   const rows = await tx.query<MemberRow>(sql`
     ${member} WHERE m.organization_id = ${organizationId} AND m.user_id = ANY (${userIds}::uuid[]) ORDER BY m.user_id FOR UPDATE OF m`)
   return new Map(rows.map((row) => [row.id, row]))
+}
+
+/**
+ * Decides again inside the transaction, on the role of this moment, and holds it until the end: whoever is demoted or
+ * removed leaves nothing behind that came later than that.
+ */
+export async function lockOwnRole(tx: Queryable, actor: Actor, permission: Permission): Promise<Role> {
+  const own = await tx.first<{ role: Role }>(sql`
+    SELECT role FROM memberships WHERE organization_id = ${actor.organization_id} AND user_id = ${actor.user_id} FOR SHARE`)
+  if (!own || !can({ role: own.role, domain_roles: {} }, permission)) throw forbidden(permission)
+  return own.role
 }
 
 export async function updateMemberRole(
@@ -76,6 +89,7 @@ export async function updateMemberRole(
   })
 }
 
+/** Sessions and keys end with the membership, so that they do not come back with a later invitation. */
 export async function removeMember(db: Database, actor: Actor, userId: string): Promise<void> {
   await db.transaction(async (tx) => {
     const target = await lockTarget(tx, actor, userId, 'remove')

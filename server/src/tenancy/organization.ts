@@ -37,7 +37,8 @@ export async function renameOrganization(
 }
 
 /** The old owner becomes an admin and the new one the owner, in one step that nobody can see half of. */
-export async function transferOwnership(db: Database, actor: Actor, userId: string): Promise<{ message: string }> {
+export async function transferOwnership(db: Database, actor: Actor, heirId: string): Promise<{ message: string }> {
+  const userId = heirId.toLowerCase()
   return db.transaction(async (tx) => {
     const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
     const heir = members.get(userId)

@@ -51,7 +51,8 @@ const holds = (role: Role, permission: Permission) => rank(role) >= rank(permiss
 /** Whether the actor may do this, in the organization or, where one is named, in a domain of it. */
 export function can(actor: Powers, permission: Permission, domainId: string | null = null): boolean {
   if (holds(actor.role, permission)) return true
-  const raised = domainId !== null && raisedInDomain.includes(permission) ? actor.domain_roles[domainId] : undefined
+  const raised =
+    domainId !== null && raisedInDomain.includes(permission) ? actor.domain_roles[domainId.toLowerCase()] : undefined
   return raised !== undefined && holds(raised, permission)
 }
 

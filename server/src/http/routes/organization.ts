@@ -1,9 +1,10 @@
 import type { Services } from '../../services.ts'
-import { readOrganization, renameOrganization } from '../../tenancy/organization.ts'
+import { readOrganization, renameOrganization, transferOwnership } from '../../tenancy/organization.ts'
 import type { App } from '../app.ts'
 import { actorOf } from '../authenticate.ts'
 import { OrganizationView, UpdateOrganization } from '../schemas/auth.ts'
-import { problems } from '../schemas/common.ts'
+import { Message, problems } from '../schemas/common.ts'
+import { TransferOwnership } from '../schemas/organization.ts'
 
 const tags = ['Organization']
 
@@ -33,5 +34,20 @@ export function organizationRoutes(app: App, { db }: Services): void {
       },
     },
     (request) => renameOrganization(db, actorOf(request), request.body),
+  )
+
+  app.post(
+    '/api/organization/transfer-ownership',
+    {
+      config: { access: 'organization:transfer' },
+      schema: {
+        tags,
+        summary: 'Make another member the owner',
+        description: 'The old owner becomes an admin.',
+        body: TransferOwnership,
+        response: { 200: Message, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    (request) => transferOwnership(db, actorOf(request), request.body.user_id),
   )
 }

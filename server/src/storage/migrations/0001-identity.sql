@@ -75,7 +75,9 @@ CREATE TABLE audit_log (
   request_id text,
   client_address text
 );
-CREATE INDEX audit_log_organization_idx ON audit_log (organization_id, id DESC);
-CREATE INDEX audit_log_actor_idx ON audit_log (organization_id, actor_id, id DESC);
-CREATE INDEX audit_log_action_idx ON audit_log (organization_id, action, id DESC);
-CREATE INDEX audit_log_object_idx ON audit_log (organization_id, object_type, object_id, id DESC);
+-- One per filter, each in the order of the list, so that any of them combines with a time and a cursor.
+CREATE INDEX audit_log_organization_idx ON audit_log (organization_id, at DESC, id DESC);
+CREATE INDEX audit_log_actor_idx ON audit_log (organization_id, actor_id, at DESC, id DESC);
+CREATE INDEX audit_log_action_idx ON audit_log (organization_id, action, at DESC, id DESC);
+CREATE INDEX audit_log_type_idx ON audit_log (organization_id, object_type, at DESC, id DESC);
+CREATE INDEX audit_log_object_idx ON audit_log (organization_id, object_id, at DESC, id DESC);

@@ -62,6 +62,10 @@ CREATE UNIQUE INDEX api_keys_hash_key ON api_keys (key_hash);
 CREATE INDEX api_keys_created_idx ON api_keys (organization_id, created_at DESC, id) WHERE revoked_at IS NULL;
 CREATE INDEX api_keys_creator_idx ON api_keys (created_by);
 
+-- A session that was opened by an API key ends with that key and may do no more than it.
+ALTER TABLE sessions ADD COLUMN api_key_id uuid REFERENCES api_keys (id) ON DELETE CASCADE;
+CREATE INDEX sessions_api_key_idx ON sessions (api_key_id) WHERE api_key_id IS NOT NULL;
+
 CREATE TABLE user_identities (
   issuer text NOT NULL,
   subject text NOT NULL,

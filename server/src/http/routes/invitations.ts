@@ -1,0 +1,107 @@
+import type { Services } from '../../services.ts'
+import {
+  acceptInvitation,
+  cancelInvitation,
+  inviteMember,
+  listInvitations,
+  previewInvitation,
+} from '../../tenancy/invitations.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { NoContent, problems } from '../schemas/common.ts'
+import {
+  Acceptance,
+  CreatedInvitation,
+  InvitationItem,
+  InvitationList,
+  InvitationParams,
+  InvitationPreview,
+  InvitationToken,
+  Invite,
+} from '../schemas/invitations.ts'
+import { ListOf, paging, withTotal } from '../total-count.ts'
+
+const tags = ['Invitations']
+
+export function invitationRoutes(app: App, { db, tokens, config }: Services): void {
+  app.post(
+    '/api/users/invite',
+    {
+      config: { access: 'users:invite' },
+      schema: {
+        tags,
+        summary: 'Invite somebody to the organization',
+        description:
+          'Hand `invite_url` on to them: its token is shown here and never again. A member, or an address with a pending invitation, is not invited again (409).',
+        body: Invite,
+        response: {
+          201: CreatedInvitation,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'conflict'),
+        },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await inviteMember(db, config, actorOf(request), request.body)),
+  )
+
+  app.get(
+    '/api/users/invitations',
+    {
+      config: { access: 'users:invite' },
+      schema: {
+        tags,
+        summary: 'Pending invitations',
+        querystring: InvitationList,
+        response: { 200: ListOf(InvitationItem), ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    async (request, reply) => withTotal(reply, await listInvitations(db, actorOf(request), paging(request.query))),
+  )
+
+  app.get(
+    '/api/users/invitations/preview',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'What an invitation is for',
+        description: 'An expired one is shown with `is_expired`; one that was used or cancelled is not (400).',
+        querystring: InvitationToken,
+        response: { 200: InvitationPreview, ...problems('invalid_input', 'not_found') },
+      },
+    },
+    (request) => previewInvitation(db, request.query.token),
+  )
+
+  app.post(
+    '/api/users/invitations/accept',
+    {
+      config: { access: 'authenticated' },
+      schema: {
+        tags,
+        summary: 'Join the organization that invited you',
+        description:
+          'Whoever holds the token may use it, once. The answer holds tokens for the joined organization. Accepted with an API key, these tokens end with the key and may do no more than a key may.',
+        body: InvitationToken,
+        response: { 200: Acceptance, ...problems('invalid_input', 'unauthenticated', 'not_found', 'conflict') },
+      },
+    },
+    (request) => acceptInvitation(db, tokens, actorOf(request), request.body.token),
+  )
+
+  app.delete(
+    '/api/users/invitations/:invitation_id',
+    {
+      config: { access: 'users:invite' },
+      schema: {
+        tags,
+        summary: 'Cancel a pending invitation',
+        params: InvitationParams,
+        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      await cancelInvitation(db, actorOf(request), request.params.invitation_id)
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,5 @@
+import { Type } from 'typebox'
+import { Uuid } from './common.ts'
+
+export const GrantDomainRole = Type.Object({ domain_id: Uuid, role: Type.Enum(['admin', 'member']) })
+export const DomainRoleParams = Type.Object({ user_id: Uuid, domain_id: Uuid })

@@ -1,0 +1,220 @@
+/**
+ * Invitations: pending → accepted, cancelled or expired. Of a token only its SHA-256 is stored, and every change of an
+ * invitation starts from 'pending' under the row's lock, so a token is used once however often it is presented.
+ *
+ * Inviting an address and joining with an account of that address take one lock per organization and address. Without
+ * it an invitation could slip in between the look at the members and the moment the person becomes one.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { AppError, notFound } from '../errors.ts'
+import { normalizeEmail } from '../identity/accounts.ts'
+import { type AuthenticationResult, openSession } from '../identity/sessions.ts'
+import type { Tokens } from '../identity/tokens.ts'
+import {
+  type Database,
+  isDatabaseError,
+  lockForTransaction,
+  type Queryable,
+  sql,
+  UNIQUE_VIOLATION,
+} from '../storage/database.ts'
+import { type Listed, type Paging, readList } from '../storage/lists.ts'
+import type { Actor, RequestOrigin } from './actor.ts'
+import { audit } from './audit.ts'
+import { lockOwnRole } from './members.ts'
+import type { Role } from './permissions.ts'
+
+/** Nobody is invited as owner. */
+export const INVITED_ROLES = ['admin', 'member', 'viewer'] as const
+export type InvitedRole = (typeof INVITED_ROLES)[number]
+
+export interface InvitationRow {
+  id: string
+  email: string
+  role: InvitedRole
+  invited_by_name: string | null
+  expires_at: string
+  created_at: string
+}
+
+export interface InvitationPreview {
+  email: string
+  role: InvitedRole
+  organization_name: string
+  invited_by_name: string | null
+  expires_at: string
+  is_expired: boolean
+}
+
+export interface InvitationSettings {
+  FRONTEND_URL: string
+  INVITATION_DAYS: number
+}
+
+const hashToken = (token: string) => createHash('sha256').update(token).digest()
+
+const lockAddress = (tx: Queryable, organizationId: string, email: string) =>
+  lockForTransaction(tx, JSON.stringify(['address', organizationId, email]))
+
+export async function inviteMember(
+  db: Database,
+  { FRONTEND_URL, INVITATION_DAYS }: InvitationSettings,
+  actor: Actor,
+  input: { email: string; role: InvitedRole },
+): Promise<InvitationRow & { invite_url: string }> {
+  const email = normalizeEmail(input.email)
+  const token = randomBytes(32).toString('base64url')
+  const invitation = await db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'users:invite')
+    await lockAddress(tx, actor.organization_id, email)
+    await expireInvitations(tx, actor.organization_id, email)
+    await refuseMember(tx, actor.organization_id, email)
+    const row = await insertInvitation(tx, actor, email, input.role, token, INVITATION_DAYS)
+    await audit(tx, actor, 'invitation.created', { type: 'invitation', id: row.id }, { email, role: input.role })
+    return row
+  })
+  return { ...invitation, invite_url: `${FRONTEND_URL}/accept-invitation?token=${token}` }
+}
+
+/** Expired ones give way, for the index allows one pending invitation per address. */
+const expireInvitations = (tx: Queryable, organizationId: string, email: string): Promise<number> =>
+  tx.execute(sql`
+    UPDATE invitations SET status = 'expired', ended_at = expires_at
+     WHERE organization_id = ${organizationId} AND email = ${email} AND status = 'pending' AND expires_at <= now()`)
+
+async function refuseMember(tx: Queryable, organizationId: string, email: string): Promise<void> {
+  const member = await tx.first(sql`
+    SELECT 1 FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = ${organizationId} WHERE u.email = ${email}`)
+  if (member) throw new AppError('conflict', `${email} is a member of this organization already`)
+}
+
+async function insertInvitation(
+  tx: Queryable,
+  actor: Actor,
+  email: string,
+  role: InvitedRole,
+  token: string,
+  days: number,
+): Promise<InvitationRow> {
+  try {
+    const row = await tx.first<Omit<InvitationRow, 'invited_by_name'>>(sql`
+      INSERT INTO invitations (organization_id, email, role, token_hash, invited_by, expires_at)
+      VALUES (${actor.organization_id}, ${email}, ${role}, ${hashToken(token)}, ${actor.user_id}, now() + make_interval(days => ${days}))
+      RETURNING id, email, role, expires_at, created_at`)
+    return { ...row!, invited_by_name: actor.name }
+  } catch (error) {
+    if (isDatabaseError(error, UNIQUE_VIOLATION, 'invitations_pending_key'))
+      throw new AppError('conflict', `An invitation for ${email} is pending already; cancel it to send another one`)
+    throw error
+  }
+}
+
+export function listInvitations(db: Queryable, actor: Actor, paging: Paging): Promise<Listed<InvitationRow>> {
+  const pending = sql`i.organization_id = ${actor.organization_id} AND i.status = 'pending' AND i.expires_at > now()`
+  return readList(
+    db,
+    paging,
+    sql`
+      SELECT i.id, i.email, i.role, u.name AS invited_by_name, i.expires_at, i.created_at FROM invitations i
+        LEFT JOIN LATERAL (SELECT name FROM users WHERE id = i.invited_by LIMIT 1) u ON true
+       WHERE ${pending} ORDER BY i.created_at DESC, i.id`,
+    sql`SELECT 1 FROM invitations i WHERE ${pending}`,
+  )
+}
+
+export async function previewInvitation(db: Queryable, token: string): Promise<InvitationPreview> {
+  const row = await db.first<InvitationPreview & { status: Status }>(sql`
+    SELECT i.email, i.role, i.status, o.name AS organization_name, u.name AS invited_by_name, i.expires_at, i.expires_at <= now() AS is_expired
+      FROM invitations i JOIN organizations o ON o.id = i.organization_id LEFT JOIN users u ON u.id = i.invited_by
+     WHERE i.token_hash = ${hashToken(token)}`)
+  if (!row) throw notFound('Invitation')
+  const { status, ...preview } = row
+  if (status === 'accepted' || status === 'cancelled') throw ended(status)
+  return preview
+}
+
+type Status = 'pending' | 'accepted' | 'cancelled' | 'expired'
+
+const ended = (status: Exclude<Status, 'pending'>) =>
+  new AppError(
+    'invalid_input',
+    `token: this invitation ${{ accepted: 'was used', cancelled: 'was cancelled', expired: 'has expired' }[status]}; ask for a new one`,
+  )
+
+/** Who joins: the holder of the token, whatever address it was sent to. */
+export interface Joiner {
+  id: string
+  email: string
+  api_key_id?: string | null
+}
+
+/** Uses the token up and makes its holder a member. Returns the organization's id. */
+export async function joinByInvitation(
+  tx: Queryable,
+  joiner: Joiner,
+  token: string,
+  origin: RequestOrigin,
+): Promise<string> {
+  const hash = hashToken(token)
+  const found = await tx.first<{ organization_id: string }>(
+    sql`SELECT organization_id FROM invitations WHERE token_hash = ${hash}`,
+  )
+  if (!found) throw notFound('Invitation')
+  const { organization_id } = found
+  // The address before the row, as inviting does: in the other order the two could wait for each other.
+  await lockAddress(tx, organization_id, joiner.email)
+  const invitation = await tx.first<{ id: string; email: string; role: Role; status: Status; is_expired: boolean }>(sql`
+    SELECT id, email, role, status, expires_at <= now() AS is_expired FROM invitations WHERE token_hash = ${hash} FOR UPDATE`)
+  const { id, email, role, status, is_expired } = invitation!
+  if (status !== 'pending') throw ended(status)
+  if (is_expired) throw ended('expired')
+  const joined = await tx.execute(sql`
+    INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization_id}, ${joiner.id}, ${role}) ON CONFLICT DO NOTHING`)
+  if (joined === 0) throw new AppError('conflict', 'You are a member of this organization already')
+  await tx.execute(
+    sql`UPDATE invitations SET status = 'accepted', accepted_by = ${joiner.id}, ended_at = now() WHERE id = ${id}`,
+  )
+  const actor = {
+    ...origin,
+    user_id: joiner.id,
+    email: joiner.email,
+    organization_id,
+    api_key_id: joiner.api_key_id ?? null,
+  }
+  const details = { invited: email, accepted_by: joiner.email, role }
+  await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, details)
+  return organization_id
+}
+
+export interface Acceptance extends AuthenticationResult {
+  message: string
+  organization_name: string
+  role: Role
+}
+
+export async function acceptInvitation(db: Database, tokens: Tokens, actor: Actor, token: string): Promise<Acceptance> {
+  const { user_id, email, api_key_id, request_id, client_address } = actor
+  return db.transaction(async (tx) => {
+    const origin = { request_id, client_address }
+    const organizationId = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
+    const result = await openSession(tx, tokens, user_id, organizationId, api_key_id)
+    const { organization, user } = result
+    return {
+      message: `You are now a member of ${organization.name}`,
+      organization_name: organization.name,
+      role: user.role,
+      ...result,
+    }
+  })
+}
+
+export async function cancelInvitation(db: Database, actor: Actor, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'users:invite')
+    const row = await tx.first<{ email: string }>(sql`
+      UPDATE invitations SET status = 'cancelled', ended_at = now()
+       WHERE id = ${id} AND organization_id = ${actor.organization_id} AND status = 'pending' AND expires_at > now() RETURNING email`)
+    if (!row) throw notFound('Invitation')
+    await audit(tx, actor, 'invitation.cancelled', { type: 'invitation', id }, { email: row.email })
+  })
+}
