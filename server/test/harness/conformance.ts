@@ -45,6 +45,8 @@ export interface DestinationFixture extends Peers {
   read(settings: Settings, outcome: Outcome | null, bench: RunBench): Promise<string[]>
   /** How the destination is to keep a row that it can not keep as it is, and documents so. Absent: as given. */
   expected?(row: string): string
+  /** It keeps whole rows and knows no columns, so schema_change means nothing to it. */
+  schemaless?: true
 }
 
 export type OpenSourceFixture = (bench: RunBench) => Promise<SourceFixture>

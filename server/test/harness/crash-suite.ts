@@ -21,7 +21,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
   for (const write of destination.capabilities.write) {
     for (const resumable of [true, false]) {
       it(`${write}: a crash at any point, then a resume, leaves every row once (source ${resumable ? 'can' : 'can not'} resume)`, async () => {
-        const { fixture, bench, job, start, run, follow, assertRows } = trial()
+        const { fixture, bench, job, start, run, follow, crash, assertRows } = trial()
         const begin = async () => {
           const target = await fixture.target()
           const first = job(target, old, { write })
@@ -34,7 +34,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
         for (const [point, nth] of crashPoints(recorded.points)) {
           const place = `crashed at ${point} (${nth})`
           const { target, doomed } = await begin()
-          assert.ok(await bench.crash(doomed, point, nth, { checkpointRecords }), place)
+          assert.ok(await crash(doomed, point, nth, { checkpointRecords }), place)
           if (keepsRows) await assertNeverHalf(trial(), target.config, write, resumable, place)
           const outcome = await run(bench.again(doomed), { checkpointRecords })
           await assertRows(target, outcome, afterRun(write), place)
@@ -102,24 +102,24 @@ function testMarks(destination: Destination, trial: () => Trial): void {
   }
 
   it('goes on from its mark where the state was lost with us', async () => {
-    const { fixture, bench, job, run, follow, assertRows } = trial()
+    const { fixture, bench, job, run, follow, crash, assertRows } = trial()
     const target = await fixture.target()
     const first = job(target, plainRows(10), { write: 'append', mode: 'incremental' })
     await run(first)
     const second = follow(first, plainRows(25), {}, options)
     assert.equal(second.state, null)
-    assert.ok(await bench.crash(second, 'read:before', 1))
+    assert.ok(await crash(second, 'read:before', 1))
     const outcome = await run(bench.again(second), { checkpointRecords })
     assert.equal(outcome.records_read, 15)
     await assertRows(target, outcome, plainRows(25))
   })
 
   it('does not move the state for rows that were never shown', async () => {
-    const { fixture, bench, job, run, follow, assertRows } = trial()
+    const { fixture, job, run, follow, crash, assertRows } = trial()
     const target = await fixture.target()
     const sync = { write: 'append', mode: 'incremental' } as const
     const lost = job(target, rows, sync, { ...options, resumable: false })
-    assert.ok(await bench.crash(lost, 'commit:after', 2, { checkpointRecords }))
+    assert.ok(await crash(lost, 'commit:after', 2, { checkpointRecords }))
     const outcome = await run(follow(lost, rows, sync, { ...options, resumable: false }), { checkpointRecords })
     await assertRows(target, outcome, rows)
   })

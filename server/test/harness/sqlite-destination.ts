@@ -1,0 +1,184 @@
+/**
+ * A destination with a mark of its own, in one SQLite file: the load protocol at its smallest, for tests of the engine. It
+ * keeps rows as JSON text, so there is nothing in it but the protocol. Any number of processes may use the file.
+ *
+ * Rows that must not be seen yet carry their run in `staged_by`; publishing shows them, in one transaction with the mark.
+ */
+import { DatabaseSync } from 'node:sqlite'
+import Type from 'typebox'
+import {
+  ConnectorError,
+  type Destination,
+  type Json,
+  type LoadContext,
+  type Mark,
+} from '../../src/connectors/contract.ts'
+
+const settings = Type.Object(
+  { file: Type.String(), table: Type.String({ default: 'rows' }) },
+  { additionalProperties: false },
+)
+
+interface MarkRow {
+  seq: number
+  attempt: number
+  checkpoint: number
+  cursor: string
+}
+
+export const sqliteDestination: Destination<typeof settings> = {
+  kind: 'destination',
+  name: 'sqlite_rows',
+  display_name: 'SQLite rows',
+  description: 'Rows in a SQLite file, for tests.',
+  settings,
+  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['ndjson'], commits: 'mark' },
+  example_config: { name: 'sqlite_rows', config: { file: 'rows.sqlite' } },
+  notes: '',
+
+  async check({ config }) {
+    openDatabase(config.file).close()
+  },
+
+  async fence({ config, pipeline_id, seq, attempt }) {
+    const db = openDatabase(config.file)
+    try {
+      return inTransaction(db, () => {
+        const found = db
+          .prepare('SELECT seq, attempt, checkpoint, cursor FROM marks WHERE pipeline = ?')
+          .get(pipeline_id)
+        const mark = found ? readMark(found as unknown as MarkRow) : null
+        if (mark && (mark.seq > seq || (mark.seq === seq && mark.attempt > attempt))) throw fenced()
+        const checkpoint = mark?.seq === seq ? mark.checkpoint : 0
+        db.prepare(
+          `INSERT INTO marks VALUES (?, ?, ?, ?, ?) ON CONFLICT (pipeline)
+           DO UPDATE SET seq = excluded.seq, attempt = excluded.attempt, checkpoint = excluded.checkpoint`,
+        ).run(pipeline_id, seq, attempt, checkpoint, JSON.stringify(mark?.cursor ?? null))
+        return mark && mark.seq === seq ? { ...mark, attempt } : mark
+      })
+    } finally {
+      db.close()
+    }
+  },
+
+  async open(context) {
+    return openLoad(context)
+  },
+}
+
+function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<ReturnType<Destination['open']>> {
+  const { config, pipeline_id, run_id, seq, attempt, sync, resumable } = context
+  const db = openDatabase(config.file)
+  const staged = sync.write === 'replace' || !resumable
+  // What a source that starts over gave to an earlier attempt must go, and its count of checkpoints with it.
+  if (!resumable) {
+    inTransaction(db, () => {
+      takeMark(
+        db
+          .prepare('UPDATE marks SET checkpoint = 0 WHERE pipeline = ? AND seq = ? AND attempt = ?')
+          .run(pipeline_id, seq, attempt),
+      )
+      db.prepare('DELETE FROM rows WHERE staged_by = ?').run(run_id)
+    })
+  }
+  let pending: string[] = []
+  return {
+    async write(page) {
+      pending.push(...page.bytes.toString().split('\n').slice(0, -1))
+    },
+    async commit(checkpoint, cursor) {
+      await context.fault('sqlite:commit')
+      inTransaction(db, () => {
+        takeMark(
+          db
+            .prepare(
+              'UPDATE marks SET checkpoint = ?, cursor = ? WHERE pipeline = ? AND seq = ? AND attempt = ? AND checkpoint = ?',
+            )
+            .run(checkpoint, JSON.stringify(cursor), pipeline_id, seq, attempt, checkpoint - 1),
+        )
+        for (const row of pending) insert(db, config.table, staged ? run_id : null, row, sync)
+      })
+      pending = []
+    },
+    async publish(checkpoint, cursor) {
+      inTransaction(db, () => {
+        takeMark(
+          db
+            .prepare('UPDATE marks SET cursor = ? WHERE pipeline = ? AND seq = ? AND attempt = ? AND checkpoint = ?')
+            .run(JSON.stringify(cursor), pipeline_id, seq, attempt, checkpoint),
+        )
+        if (!staged) return
+        const rows = db.prepare('SELECT row FROM rows WHERE staged_by = ? ORDER BY number').all(run_id) as {
+          row: string
+        }[]
+        if (sync.write === 'replace') {
+          if (rows.length === 0 && !sync.allow_empty)
+            return context.log.warn('The read was empty, so the old rows stay.')
+          db.prepare('DELETE FROM rows WHERE target = ? AND staged_by IS NULL').run(config.table)
+        }
+        db.prepare('DELETE FROM rows WHERE staged_by = ?').run(run_id)
+        for (const { row } of rows) insert(db, config.table, null, row, sync)
+      })
+      db.close()
+    },
+    async abort() {
+      db.close()
+    },
+  }
+}
+
+export function readRows(file: string, table = 'rows'): string[] {
+  const db = openDatabase(file)
+  const rows = db.prepare('SELECT row FROM rows WHERE target = ? AND staged_by IS NULL ORDER BY number').all(table)
+  db.close()
+  return (rows as { row: string }[]).map(({ row }) => row)
+}
+
+function openDatabase(file: string): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: 10_000 })
+  db.exec(`
+    PRAGMA synchronous = OFF;
+    CREATE TABLE IF NOT EXISTS marks (pipeline TEXT PRIMARY KEY, seq INT, attempt INT, checkpoint INT, cursor TEXT);
+    CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, target TEXT, staged_by TEXT, key TEXT, row TEXT);
+    CREATE INDEX IF NOT EXISTS rows_by_key ON rows (target, key);
+  `)
+  return db
+}
+
+function insert(
+  db: DatabaseSync,
+  table: string,
+  stagedBy: string | null,
+  row: string,
+  sync: LoadContext['sync'],
+): void {
+  const fields = JSON.parse(row)
+  const key = sync.write === 'upsert' ? JSON.stringify(sync.primary_key.map((name) => fields[name])) : null
+  if (key !== null && stagedBy === null)
+    db.prepare('DELETE FROM rows WHERE target = ? AND key = ? AND staged_by IS NULL').run(table, key)
+  db.prepare('INSERT INTO rows (target, staged_by, key, row) VALUES (?, ?, ?, ?)').run(table, stagedBy, key, row)
+}
+
+function inTransaction<T>(db: DatabaseSync, act: () => T): T {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const result = act()
+    db.exec('COMMIT')
+    return result
+  } catch (error) {
+    db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function readMark({ seq, attempt, checkpoint, cursor }: MarkRow): Mark {
+  return { seq, attempt, checkpoint, cursor: JSON.parse(cursor) as Json }
+}
+
+function takeMark(result: { changes: number | bigint }): void {
+  if (Number(result.changes) !== 1) throw fenced()
+}
+
+function fenced(): ConnectorError {
+  return new ConnectorError('internal', 'This attempt was fenced: a newer one has the mark.')
+}
