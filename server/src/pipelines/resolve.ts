@@ -53,7 +53,11 @@ export async function resolveConfig(
   organizationId: string,
   config: PipelineConfig,
 ): Promise<ResolvedConfig> {
-  const references = await loadReferences(db, organizationId, wantedBy(config))
+  return resolveWith(config, await loadReferences(db, organizationId, wantedBy(config)), box)
+}
+
+/** The same with what it refers to already at hand: the scheduler reads that for many pipelines at once. */
+export function resolveWith(config: PipelineConfig, references: References, box: SecretBox): ResolvedConfig {
   const destination = resolveDestination(config, references, box)
   const found = findDestination(destination.name)
   if (!found) throw broken(`The destination connector '${destination.name}' no longer exists; choose another one.`)

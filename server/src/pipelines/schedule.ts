@@ -9,6 +9,7 @@
 import { Cron } from 'croner'
 import { nearest } from '../connectors/nearest.ts'
 import { AppError } from '../errors.ts'
+import { type Queryable, sql } from '../storage/database.ts'
 
 const SHAPE = /^[0-9A-Za-z*,/-]+$/
 const NAMES = /^(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)$/i
@@ -75,3 +76,22 @@ const readable = (message: string) =>
     .replace(/^CronPattern: /, '')
     .replace(/^Syntax error, /, '')
     .replace(/^./, (first) => first.toLowerCase())
+
+const PREVIEWED = 5
+
+export async function previewSchedule(
+  db: Queryable,
+  input: { schedule: string; timezone?: string | null },
+): Promise<{ schedule: string; timezone: string | null; next_times: string[] }> {
+  const timezone = input.timezone ?? null
+  const schedule = input.schedule.trim()
+  const row = await db.first<{ now: string }>(sql`SELECT now() AS now`)
+  const now = new Date(row!.now)
+  if (timezone !== null) checkTimezone(timezone)
+  checkSchedule(schedule, timezone, now)
+  return {
+    schedule,
+    timezone,
+    next_times: nextTimes(schedule, timezone, now, PREVIEWED).map((time) => time.toISOString()),
+  }
+}

@@ -1,0 +1,138 @@
+import { Type } from 'typebox'
+import { listPipelines } from '../../pipelines/list.ts'
+import {
+  type ConnectorType,
+  createSavedConnector,
+  deleteSavedConnector,
+  listSavedConnectors,
+  readSavedConnector,
+  requireSavedConnector,
+  updateSavedConnector,
+} from '../../pipelines/saved-connectors.ts'
+import type { Services } from '../../services.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { sendJsonList } from '../json-list.ts'
+import { IdParams, NoContent, OptionalPaging, Paging, problems } from '../schemas/common.ts'
+import {
+  CreateSavedConnector,
+  SavedConnectorView,
+  SavedConnectorWithConfig,
+  UpdateSavedConnector,
+} from '../schemas/connectors.ts'
+import { PipelineListItem } from '../schemas/pipelines.ts'
+import { ListOf, paging, withTotal } from '../total-count.ts'
+
+export function savedConnectorRoutes(app: App, services: Services): void {
+  routesOf(app, services, 'source', '/api/saved/sources')
+  routesOf(app, services, 'destination', '/api/saved/destinations')
+}
+
+function routesOf(app: App, services: Services, type: ConnectorType, path: string): void {
+  const { db } = services
+  const tags = ['Saved connectors']
+
+  app.post(
+    path,
+    {
+      config: { access: 'connectors:write' },
+      schema: {
+        tags,
+        summary: `Save a ${type}`,
+        body: CreateSavedConnector,
+        response: { 201: SavedConnectorView, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await createSavedConnector(services, actorOf(request), type, request.body)),
+  )
+
+  app.get(
+    path,
+    {
+      config: { access: 'connectors:read' },
+      schema: {
+        tags,
+        summary: `List saved ${type}s`,
+        querystring: Type.Object(OptionalPaging),
+        response: { 200: ListOf(SavedConnectorView), ...problems('invalid_input', 'unauthenticated') },
+      },
+    },
+    async (request, reply) =>
+      withTotal(reply, await listSavedConnectors(db, actorOf(request), type, paging(request.query))),
+  )
+
+  app.get(
+    `${path}/:id`,
+    {
+      config: { access: 'connectors:read' },
+      schema: {
+        tags,
+        summary: `A saved ${type} with its config`,
+        params: IdParams,
+        response: {
+          200: SavedConnectorWithConfig,
+          ...problems('invalid_input', 'unauthenticated', 'not_found', 'conflict'),
+        },
+      },
+    },
+    (request) => readSavedConnector(services, actorOf(request), type, request.params.id),
+  )
+
+  app.put(
+    `${path}/:id`,
+    {
+      config: { access: 'connectors:write' },
+      schema: {
+        tags,
+        summary: `Change a saved ${type}`,
+        params: IdParams,
+        body: UpdateSavedConnector,
+        response: {
+          200: SavedConnectorView,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
+      },
+    },
+    (request) => updateSavedConnector(services, actorOf(request), type, request.params.id, request.body),
+  )
+
+  app.delete(
+    `${path}/:id`,
+    {
+      config: { access: 'connectors:write' },
+      schema: {
+        tags,
+        summary: `Delete a saved ${type}`,
+        description: 'Pipelines that use it stay; their next run fails and says that it is gone.',
+        params: IdParams,
+        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      await deleteSavedConnector(db, actorOf(request), type, request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    `${path}/:id/pipelines`,
+    {
+      config: { access: 'connectors:read' },
+      schema: {
+        tags,
+        summary: `The pipelines that use a saved ${type}`,
+        params: IdParams,
+        querystring: Type.Object(Paging),
+        response: { 200: ListOf(PipelineListItem), ...problems('invalid_input', 'unauthenticated', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      const actor = actorOf(request)
+      const { id } = request.params
+      await requireSavedConnector(db, actor, type, id)
+      const filter = type === 'source' ? { saved_source_id: id } : { saved_destination_id: id }
+      return sendJsonList(reply, await listPipelines(db, actor.organization_id, filter, paging(request.query)))
+    },
+  )
+}

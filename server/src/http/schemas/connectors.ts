@@ -1,0 +1,66 @@
+import { Type } from 'typebox'
+import { Description, Name, Nullable, Timestamp, Uuid } from './common.ts'
+
+const AnyObject = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
+
+const info = {
+  name: Type.String(),
+  display_name: Type.String(),
+  description: Type.String(),
+  example_config: AnyObject('A whole source or destination object that works when pasted into a pipeline'),
+  config_schema: AnyObject(
+    'JSON Schema of its settings; `secret` marks secrets, `override` what a pipeline may change',
+  ),
+  capabilities: AnyObject('What it can do'),
+}
+
+export const SourceInfo = Type.Object({
+  ...info,
+  streams: Type.Array(Type.String(), { description: '`dynamic`: they come from the system itself' }),
+  auth_types: Type.Array(Type.String()),
+})
+
+export const DestinationInfo = Type.Object(info)
+
+const Party = AnyObject('Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config')
+
+export const Probe = Type.Object(
+  { source: Type.Optional(Party), destination: Type.Optional(Party) },
+  { description: 'Either a source or a destination' },
+)
+
+export const CheckResult = Type.Object({ success: Type.Boolean(), message: Type.String() })
+
+export const StreamsResult = Type.Object({
+  success: Type.Boolean(),
+  message: Type.String(),
+  streams: Type.Array(Type.String()),
+})
+
+export const CreateSavedConnector = Type.Object({
+  name: Name,
+  connector_name: Type.String({ minLength: 1, maxLength: 200 }),
+  config: AnyObject('A source: authentication and config. A destination: its settings'),
+  description: Type.Optional(Nullable(Description)),
+})
+
+export const UpdateSavedConnector = Type.Object({
+  name: Type.Optional(Name),
+  config: Type.Optional(AnyObject('Replaces the stored one; a secret sent as ******** stays as stored')),
+  description: Type.Optional(Nullable(Description)),
+})
+
+export const SavedConnectorView = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  type: Type.Enum(['source', 'destination']),
+  connector_name: Type.String(),
+  description: Nullable(Type.String()),
+  created_at: Timestamp,
+})
+
+export const SavedConnectorWithConfig = Type.Object({
+  ...SavedConnectorView.properties,
+  config: AnyObject('Secrets read ******** for those who may not write'),
+})

@@ -1,0 +1,118 @@
+import { Type } from 'typebox'
+import { RUN_STATUSES } from '../../runs/states.ts'
+import { Name, Nullable, Paging, Timestamp, Uuid } from './common.ts'
+
+const Schedule = Nullable(
+  Type.String({
+    maxLength: 200,
+    description: 'Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only',
+  }),
+)
+const Timezone = Nullable(
+  Type.String({ minLength: 1, maxLength: 100, description: 'IANA name such as Europe/Berlin; null is UTC' }),
+)
+/** Its shape is checked by the product, which can say more about a fault than a schema. */
+const Config = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  description:
+    'source, destination and optionally name, sync, columns, run. A source or destination is inline (name, config) or refers to a saved connector (saved_connector_id).',
+})
+
+export const CreatePipeline = Type.Object({
+  name: Name,
+  config: Config,
+  schedule: Type.Optional(Schedule),
+  timezone: Type.Optional(Timezone),
+  enabled: Type.Optional(Type.Boolean()),
+  domain_id: Type.Optional(Nullable(Uuid)),
+})
+
+export const UpdatePipeline = Type.Partial(CreatePipeline)
+
+export const BulkPipelines = Type.Object({
+  config: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    description: 'As for one pipeline, but its source has no stream',
+  }),
+  streams: Type.Array(Type.String({ minLength: 1, maxLength: 500 }), {
+    minItems: 1,
+    maxItems: 500,
+    uniqueItems: true,
+    description: 'Each gets a pipeline',
+  }),
+  name_pattern: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, pattern: '\\S', description: 'May hold {source} and {stream}' }),
+  ),
+  schedule: Type.Optional(Schedule),
+  timezone: Type.Optional(Timezone),
+  enabled: Type.Optional(Type.Boolean()),
+  domain_id: Type.Optional(Nullable(Uuid)),
+})
+
+export const CopyPipeline = Nullable(
+  Type.Object({ name: Type.Optional(Nullable(Name)) }, { description: 'A name is made where none is given' }),
+)
+
+export const PreviewSchedule = Type.Object({
+  schedule: Type.String({ maxLength: 200 }),
+  timezone: Type.Optional(Timezone),
+})
+
+export const SchedulePreview = Type.Object({
+  schedule: Type.String(),
+  timezone: Nullable(Type.String()),
+  next_times: Type.Array(Timestamp, { description: 'The next five times, in UTC' }),
+})
+
+export const PipelineView = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  schedule: Nullable(Type.String()),
+  timezone: Nullable(Type.String()),
+  enabled: Type.Boolean(),
+  domain_id: Nullable(Uuid),
+  created_at: Timestamp,
+})
+
+export const PipelineWithConfig = Type.Object({
+  ...PipelineView.properties,
+  config: Type.Unsafe<object>({
+    type: 'object',
+    additionalProperties: true,
+    description: 'As it was given; secrets read ******** for those who may not write',
+  }),
+  updated_at: Nullable(Timestamp),
+})
+
+export const PipelineListItem = Type.Object({
+  id: Uuid,
+  name: Type.String(),
+  schedule: Nullable(Type.String()),
+  enabled: Type.Boolean(),
+  domain_id: Nullable(Uuid),
+  domain_name: Nullable(Type.String()),
+  last_run_status: Nullable(Type.Enum([...RUN_STATUSES])),
+  last_run_at: Nullable(Timestamp),
+  created_at: Timestamp,
+})
+
+export const PipelineQuery = Type.Object({
+  ...Paging,
+  domain_id: Type.Optional(Uuid),
+  search: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the name, in any case' })),
+  enabled: Type.Optional(Type.Boolean()),
+  last_run_status: Type.Optional(Type.Enum([...RUN_STATUSES])),
+  source: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the source connector' })),
+})
+
+const Cursor = Type.Unsafe<import('../../connectors/contract.ts').Json>({
+  description: 'Any JSON value; its meaning is the source’s own',
+})
+export const WriteState = Type.Object({ cursor: Cursor })
+export const StateView = Type.Object({ cursor: Cursor, updated_at: Nullable(Timestamp) })
+
+export const SchemaView = Type.Object({
+  columns: Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
+  changes: Type.Array(Type.Unsafe<import('../../connectors/contract.ts').Json>({})),
+  updated_at: Nullable(Timestamp),
+})

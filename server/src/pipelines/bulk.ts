@@ -1,0 +1,48 @@
+/** One pipeline for each chosen stream of a source, in one transaction: all of them or none. */
+import { randomUUID } from 'node:crypto'
+import { isObject } from '../connectors/settings.ts'
+import { AppError } from '../errors.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { checkConfig } from './config.ts'
+import { restoreMasks } from './masks.ts'
+import { enterDomain, insertPipeline, type Pipeline, readTiming, type Stores, type Timing } from './pipelines.ts'
+
+export interface BulkInput extends Timing {
+  /** Holds {stream}, and {source} where wanted. */
+  name_pattern?: string
+  streams: string[]
+  /** A pipeline's config whose source has no stream. */
+  config: unknown
+  domain_id?: string | null
+}
+
+const DEFAULT_PATTERN = '{source} {stream}'
+const MAX_NAME = 200
+
+export async function createPipelines({ db, box }: Stores, actor: Actor, input: BulkInput): Promise<Pipeline[]> {
+  const pattern = input.name_pattern ?? DEFAULT_PATTERN
+  if (input.streams.length > 1 && !pattern.includes('{stream}'))
+    throw new AppError('invalid_input', "name_pattern: must contain {stream}, as in '{source} {stream}'")
+  const source = isObject(input.config) && isObject(input.config.source) ? input.config.source : null
+  if (source && Object.hasOwn(source, 'stream'))
+    throw new AppError('invalid_input', 'config.source.stream: leave it out; each of the streams gets a pipeline')
+  return db.transaction(async (tx) => {
+    const references = await enterDomain(tx, actor, input.config, input.domain_id ?? null)
+    const timing = readTiming(input, references.now)
+    const given = restoreMasks(input.config, undefined, 'config') as object
+    const made: Pipeline[] = []
+    for (const stream of input.streams) {
+      const { config, summary } = checkConfig(
+        source ? { ...given, source: { ...source, stream } } : given,
+        references,
+        box,
+      )
+      const name = pattern.replace(/\{(stream|source)\}/g, (_, word: string) =>
+        word === 'stream' ? stream : summary.source_name,
+      )
+      const row = { ...timing, id: randomUUID(), name: name.slice(0, MAX_NAME), domain_id: input.domain_id ?? null }
+      made.push(await insertPipeline(tx, box, actor, { ...row, config, summary }))
+    }
+    return made
+  })
+}

@@ -1,0 +1,51 @@
+/** Copies of a pipeline: the same config, schedule and domain, disabled, under a name of their own. */
+import { randomUUID } from 'node:crypto'
+import { lockForTransaction, type Queryable, sql } from '../storage/database.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import type { ConfigSummary } from './config.ts'
+import { findPipeline, insertPipeline, openConfig, type Pipeline, type Stores } from './pipelines.ts'
+
+const MAX_NAME = 200
+
+export async function copyPipeline(
+  { db, box }: Stores,
+  actor: Actor,
+  id: string,
+  input: { name?: string | null },
+): Promise<Pipeline> {
+  return db.transaction(async (tx) => {
+    const row = await findPipeline(tx, actor, id)
+    requirePermission(actor, 'pipelines:write', row.domain_id)
+    const config = openConfig(box, row)
+    const summary = await readSummary(tx, id)
+    const name = input.name ?? (await makeCopyName(tx, actor.organization_id, row.name))
+    const copy = {
+      id: randomUUID(),
+      name,
+      config,
+      summary,
+      schedule: row.schedule,
+      timezone: row.timezone,
+      domain_id: row.domain_id,
+      enabled: false,
+      next_run_at: null,
+    }
+    return insertPipeline(tx, box, actor, copy, 'pipeline.copied')
+  })
+}
+
+const readSummary = async (tx: Queryable, id: string): Promise<ConfigSummary> =>
+  (await tx.first<ConfigSummary>(sql`
+    SELECT source_name, stream, destination_name, saved_source_id, saved_destination_id FROM pipelines WHERE id = ${id}`))!
+
+/** "X (copy)", then "X (copy 2)": the first that is free. Those who copy X at the same time wait for each other. */
+async function makeCopyName(tx: Queryable, organizationId: string, name: string): Promise<string> {
+  await lockForTransaction(tx, `copy ${organizationId} ${name}`)
+  const base = name.slice(0, MAX_NAME - ' (copy 99999)'.length)
+  const rows = await tx.query<{ name: string }>(sql`
+    SELECT name FROM pipelines WHERE organization_id = ${organizationId} AND starts_with(name, ${`${base} (copy`})`)
+  const taken = new Set(rows.map((row) => row.name))
+  let candidate = `${base} (copy)`
+  for (let number = 2; taken.has(candidate); number++) candidate = `${base} (copy ${number})`
+  return candidate
+}

@@ -1,0 +1,50 @@
+/**
+ * What a pipeline keeps between its runs: the cursor from which an incremental run goes on, and the columns its destination
+ * has. A change by hand takes a place in the order of all runs, so that it wins over what any earlier run left in its
+ * destination; removing the cursor is such a change too, and leaves a null behind.
+ */
+import type { Column, Json } from '../connectors/contract.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import { findPipeline, lockPipeline } from './pipelines.ts'
+
+export interface PipelineState {
+  cursor: Json
+  updated_at: string | null
+}
+
+export interface PipelineSchema {
+  columns: Column[]
+  changes: Json[]
+  updated_at: string | null
+}
+
+export async function readState(db: Queryable, actor: Actor, id: string): Promise<PipelineState> {
+  await findPipeline(db, actor, id)
+  const row = await db.first<PipelineState>(
+    sql`SELECT cursor, updated_at FROM pipeline_state WHERE pipeline_id = ${id}`,
+  )
+  return row ?? { cursor: null, updated_at: null }
+}
+
+export async function writeState(db: Database, actor: Actor, id: string, cursor: Json): Promise<PipelineState> {
+  return db.transaction(async (tx) => {
+    requirePermission(actor, 'pipelines:write', (await lockPipeline(tx, actor, id)).domain_id)
+    const row = await tx.first<PipelineState>(sql`
+      INSERT INTO pipeline_state (pipeline_id, seq, cursor) VALUES (${id}, nextval('run_seq'), ${JSON.stringify(cursor)}::jsonb)
+      ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now()
+      RETURNING cursor, updated_at`)
+    const action = cursor === null ? 'pipeline_state.removed' : 'pipeline_state.written'
+    await audit(tx, actor, action, { type: 'pipeline_state', id })
+    return row!
+  })
+}
+
+export async function readSchema(db: Queryable, actor: Actor, id: string): Promise<PipelineSchema> {
+  await findPipeline(db, actor, id)
+  const row = await db.first<PipelineSchema>(
+    sql`SELECT columns, changes, updated_at FROM pipeline_schemas WHERE pipeline_id = ${id}`,
+  )
+  return row ?? { columns: [], changes: [], updated_at: null }
+}
