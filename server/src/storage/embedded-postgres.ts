@@ -12,7 +12,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import type { ConnectionSettings } from './database.ts'
-import { chooseLauncher, EmbeddedPostgresError, findBinaries, giveFiles, type Launcher } from './postgres-launcher.ts'
+import {
+  chooseLauncher,
+  EmbeddedPostgresError,
+  environment,
+  findBinaries,
+  giveFiles,
+  type Launcher,
+} from './postgres-launcher.ts'
 import { HELD_ELSEWHERE, heldElsewhere, holdFolder, stopLeftover } from './postgres-leftover.ts'
 
 const run = promisify(execFile)
@@ -20,7 +27,6 @@ const run = promisify(execFile)
 export const POSTGRES_MAJOR = '18'
 /** sun_path holds 108 bytes with its NUL. */
 const SOCKET_FOLDER_BYTES = 107 - '/.s.PGSQL.5432'.length
-const ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' }
 const START_MS = 60_000
 const STOP_MS = 5000
 
@@ -46,7 +52,7 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
   const name = `sluice-${randomBytes(4).toString('hex')}`
   const server = [path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...serverSettings(name)]
   const [command, ...args] = [...(await holdFolder(dataDir, cluster)), ...launcher.command, ...server]
-  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: { ...ENVIRONMENT }, cwd: '/' })
+  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: environment(), cwd: '/' })
   closeSync(log)
   const connection = embeddedConnection(dataDir, password)
   const ended = new Promise<string>((resolve) => {
@@ -148,7 +154,7 @@ async function initialize(
     await run(
       command!,
       [...prefix, path.join(native, 'bin/initdb'), ...args, '-E', 'UTF8', '--locale=C', '--no-instructions'],
-      { env: { ...ENVIRONMENT }, cwd: '/' },
+      { env: environment(), cwd: '/' },
     )
   } catch (error) {
     throw new EmbeddedPostgresError(

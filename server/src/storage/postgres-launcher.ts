@@ -4,8 +4,9 @@
  * Where user namespaces are closed it runs as `nobody`, with the one capability to reach its folder.
  */
 import { execFile } from 'node:child_process'
-import { existsSync, lchownSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, lchownSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readFile, symlink } from 'node:fs/promises'
+import { userInfo } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -15,6 +16,9 @@ const run = promisify(execFile)
 
 const ROOT = 0
 const NOBODY = 65534
+
+/** Of our own environment only the path is handed on: where the programs that change the user lie differs by system. */
+export const environment = () => ({ LC_ALL: 'C', TZ: 'UTC', PATH: process.env.PATH ?? '/usr/bin:/bin' })
 
 export class EmbeddedPostgresError extends OperatorError {}
 
@@ -28,11 +32,13 @@ export interface Launcher {
 export async function chooseLauncher(): Promise<Launcher> {
   // SIGQUIT is PostgreSQL's immediate shutdown: its children end too, and the next start replays the log.
   const withParent = ['setpriv', '--pdeathsig', 'QUIT']
+  const standIn = findStandIn()
+  const inNamespace = ['unshare', '--user', `--map-user=${standIn}`, `--map-group=${standIn}`, ...withParent]
   if (process.getuid?.() !== ROOT) {
+    if (!hasName()) return nameless(inNamespace)
     if (process.platform === 'linux' && (await works(withParent))) return { command: withParent, owner: null }
     return { command: ['env'], owner: null }
   }
-  const inNamespace = ['unshare', '--user', '--map-user=1000', '--map-group=1000', ...withParent]
   if (await works(inNamespace)) return { command: inNamespace, owner: null }
   const asNobody = [
     'setpriv',
@@ -48,6 +54,29 @@ export async function chooseLauncher(): Promise<Launcher> {
   throw new EmbeddedPostgresError(
     'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or give DATABASE_URL.',
   )
+}
+
+/** initdb wants its user to have a name, and a container may run as any number. */
+async function nameless(inNamespace: string[]): Promise<Launcher> {
+  if (await works(inNamespace)) return { command: inNamespace, owner: null }
+  throw new EmbeddedPostgresError(
+    `The user with the id ${process.getuid?.()} is not in /etc/passwd, and PostgreSQL does not start without a name. Start Sluice as a user that is, or give DATABASE_URL.`,
+  )
+}
+
+function hasName(): boolean {
+  try {
+    return userInfo().username !== ''
+  } catch {
+    return false
+  }
+}
+
+/** Whom we are inside the namespace: somebody who is not root and has a name on this machine. */
+function findStandIn(): number {
+  const passwd = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : ''
+  const ids = passwd.split('\n').map((line) => Number(line.split(':')[2]))
+  return ids.find((id) => id > ROOT) ?? NOBODY
 }
 
 const works = ([command, ...args]: string[]) =>
