@@ -1,5 +1,6 @@
 /** What organizations are told of: the end of a run, written as deliveries in the transaction that ends it. */
 import { type Queryable, sql } from '../storage/database.ts'
+import { tell } from './states.ts'
 
 export const RUN_EVENTS = ['run.failed', 'run.succeeded', 'run.recovered'] as const
 export type RunEvent = (typeof RUN_EVENTS)[number]
@@ -11,7 +12,7 @@ export async function noteRunEvent(
   status: 'success' | 'failed' | 'cancelled',
 ): Promise<void> {
   if (status === 'cancelled') return
-  await tx.execute(sql`
+  const queued = await tx.execute(sql`
     WITH ended AS (
       SELECT r.id, r.seq, r.status, r.triggered_by, r.error, r.started_at, r.finished_at, r.records_written, p.id AS pipeline_id, p.name AS pipeline_name,
              (SELECT e.status FROM runs e WHERE e.pipeline_id = r.pipeline_id AND e.seq < r.seq AND e.status IN ('success', 'failed') ORDER BY e.seq DESC LIMIT 1) AS before
@@ -28,4 +29,5 @@ export async function noteRunEvent(
              'triggered_by', e.triggered_by, 'error', e.error, 'started_at', e.started_at, 'finished_at', e.finished_at, 'records_written', e.records_written))
       FROM webhooks w CROSS JOIN ended e JOIN happened h ON w.events ? h.event
      WHERE w.organization_id = ${run.organization_id} AND w.enabled`)
+  if (queued > 0) await tx.execute(tell('delivery'))
 }

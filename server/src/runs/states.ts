@@ -45,7 +45,7 @@ export const LEASE_SECONDS = 15
 
 /** One channel for everything that processes tell each other about runs. */
 export const CHANNEL = 'sluice'
-export type Message = 'ready' | 'cancel' | 'log' | 'state'
+export type Message = 'ready' | 'cancel' | 'log' | 'state' | 'delivery'
 export const tell = (message: Message, runId = ''): Statement =>
   sql`SELECT pg_notify(${CHANNEL}, ${`${message} ${runId}`.trim()})`
 

@@ -53,6 +53,7 @@ CREATE INDEX runs_waiting_idx ON runs (pipeline_id, seq) WHERE status = 'pending
 CREATE INDEX runs_running_idx ON runs (lease_until, organization_id) WHERE status = 'running';
 CREATE INDEX runs_finished_idx ON runs (finished_at) WHERE output_file IS NOT NULL OR log_key IS NOT NULL;
 CREATE INDEX runs_stage_left_idx ON runs (finished_at) WHERE stage_left AND finished_at IS NOT NULL;
+CREATE INDEX runs_ended_idx ON runs (finished_at) WHERE finished_at IS NOT NULL;
 -- One running run per pipeline, whatever the code above it does.
 CREATE UNIQUE INDEX runs_one_running_key ON runs (pipeline_id) WHERE status = 'running';
 
@@ -119,3 +120,6 @@ CREATE TABLE webhook_deliveries (
 );
 CREATE INDEX webhook_deliveries_webhook_idx ON webhook_deliveries (webhook_id, created_at DESC, id);
 CREATE INDEX webhook_deliveries_due_idx ON webhook_deliveries (next_attempt_at) WHERE status = 'pending';
+-- Organizations with something to send are found by hopping over it, however much one of them has.
+CREATE INDEX webhook_deliveries_organization_idx ON webhook_deliveries (organization_id, next_attempt_at) WHERE status = 'pending';
+CREATE INDEX webhook_deliveries_finished_idx ON webhook_deliveries (finished_at) WHERE finished_at IS NOT NULL;
