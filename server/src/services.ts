@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
 import { OperatorError } from './errors.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
+import { createRunMessages, type RunMessages } from './runs/messages.ts'
 import type { BlobStore } from './storage/blobs.ts'
 import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } from './storage/data-folder.ts'
 import { type ConnectionSettings, connectDatabase, type Database, sql } from './storage/database.ts'
@@ -26,6 +27,7 @@ export interface Services {
   blobs: BlobStore
   egress: Egress
   keyUses: KeyUses
+  runMessages: RunMessages
   /** What /readyz tells; roles add their own state to it. */
   readiness(): Promise<{ database: string; queue: string; sandbox: string }>
   state: { queue: string; sandbox: string }
@@ -82,6 +84,8 @@ export function composeServices(
   closers.push(() => egress.close())
   const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))
   closers.push(() => keyUses.flush())
+  const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
+  closers.push(() => runMessages.close())
   const state = { queue: 'ok', sandbox: 'not started' }
   return {
     config,
@@ -89,6 +93,7 @@ export function composeServices(
     db,
     egress,
     keyUses,
+    runMessages,
     state,
     tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),
     box: createSecretBox(keys.encryption_keys),

@@ -22,6 +22,8 @@ export async function start(roles: RoleName[]): Promise<number> {
   const running: RunningRole[] = []
   try {
     if (roles.includes('api')) running.push(await startApi(services))
+    if (roles.includes('worker')) running.push(await (await import('../runs/worker.ts')).startWorker(services))
+    if (roles.includes('scheduler')) running.push((await import('../scheduler/scheduler.ts')).startScheduler(services))
     announce(services, roles)
     await asked
     services.log.info('stopping')

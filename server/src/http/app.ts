@@ -28,7 +28,10 @@ import { domainRoutes } from './routes/domains.ts'
 import { healthRoutes } from './routes/health.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { pipelineRoutes } from './routes/pipelines.ts'
 import { providerRoutes } from './routes/provider.ts'
+import { runRoutes } from './routes/runs.ts'
+import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
 import { compileValidator } from './validators.ts'
 
@@ -111,12 +114,15 @@ export async function createApp(services: Services): Promise<App> {
     authRoutes(routes, services)
     providerRoutes(routes, services)
     organizationRoutes(routes, services)
+    runRoutes(routes, services)
     userRoutes(routes, services)
     invitationRoutes(routes, services)
     domainRoleRoutes(routes, services)
     domainRoutes(routes, services)
     apiKeyRoutes(routes, services)
     auditRoutes(routes, services)
+    savedConnectorRoutes(routes, services)
+    pipelineRoutes(routes, services)
   })
   await app.ready()
   return app

@@ -20,6 +20,8 @@ export type Access = Permission | 'authenticated' | 'person' | 'public'
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
+    /** A ticket in the query stands for all other credentials; the handler redeems it. */
+    ticket?: boolean
   }
   interface FastifyRequest {
     actor: Actor | null
@@ -35,6 +37,7 @@ export async function authenticate(services: Services, request: FastifyRequest):
   const access = request.routeOptions.config.access
   if (access === undefined) return
   if (access === 'public') return
+  if (request.routeOptions.config.ticket && (request.query as { ticket?: unknown }).ticket !== undefined) return
   const actor = await identify(services, request)
   request.actor = actor
   if (access === 'person') {

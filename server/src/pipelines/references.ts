@@ -99,7 +99,7 @@ export async function loadManyReferences(
   wanted: (Wanted & { organization_id: string })[],
 ): Promise<References[]> {
   const rows = await db.query<ReferenceRow>(sql`
-    SELECT now() AS now, ${savedColumns('s')} AS source, ${savedColumns('d')} AS destination,
+    SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
            CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code) END AS custom,
            NULL AS domain
       FROM unnest(${wanted.map((w) => w.organization_id)}::uuid[], ${wanted.map((w) => w.source_id)}::uuid[],

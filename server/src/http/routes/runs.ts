@@ -1,0 +1,238 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+import { cancelRun } from '../../runs/cancel.ts'
+import {
+  attachmentName,
+  createTicket,
+  findOutput,
+  type OutputFile,
+  parseRange,
+  redeemTicket,
+  streamOutput,
+} from '../../runs/download.ts'
+import { readLogText } from '../../runs/log-reading.ts'
+import { listPipelineRuns, listRuns, readPipelineStats, readRun, requireStatus } from '../../runs/runs.ts'
+import { triggerRun } from '../../runs/trigger.ts'
+import type { Services } from '../../services.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { followLog, type OpenStreams } from '../log-stream.ts'
+import { IdParams, MAX_LIMIT, problems } from '../schemas/common.ts'
+import {
+  AllRunsQuery,
+  Cancelled,
+  Logs,
+  LogsQuery,
+  OutputQuery,
+  PipelineStats,
+  RunDetail,
+  RunItem,
+  RunOfOrganization,
+  RunParams,
+  RunsQuery,
+  StatsQuery,
+  Ticket,
+  TriggeredRun,
+} from '../schemas/runs.ts'
+import { ListOf, paging, withTotal } from '../total-count.ts'
+
+const tags = ['Runs']
+const read = { access: 'pipelines:read' } as const
+const refusals = problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found')
+
+export function runRoutes(app: App, services: Services): void {
+  const { db, box, blobs } = services
+  const streams: OpenStreams = new Set()
+  app.addHook('preClose', async () => {
+    for (const end of streams) end()
+  })
+
+  app.post(
+    '/api/pipelines/:id/run',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Run a pipeline now',
+        description: 'Runs of one pipeline execute one after another.',
+        params: IdParams,
+        response: { 201: TriggeredRun, ...refusals },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await triggerRun(db, box, actorOf(request), request.params.id)),
+  )
+
+  app.get(
+    '/api/pipelines/:id/runs',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Runs of a pipeline',
+        params: IdParams,
+        querystring: RunsQuery,
+        response: { 200: ListOf(RunItem), ...refusals },
+      },
+    },
+    async (request, reply) =>
+      withTotal(
+        reply,
+        await listPipelineRuns(
+          db,
+          actorOf(request),
+          request.params.id,
+          requireStatus(request.query.status),
+          paging(request.query),
+        ),
+      ),
+  )
+
+  app.get(
+    '/api/pipelines/:id/stats',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'How the runs of a pipeline went',
+        params: IdParams,
+        querystring: StatsQuery,
+        response: { 200: PipelineStats, ...refusals },
+      },
+    },
+    (request) => readPipelineStats(db, actorOf(request), request.params.id, request.query.days),
+  )
+
+  app.get(
+    '/api/runs',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Runs of all pipelines',
+        description: 'Newest first. For the next page give the id of the last run as `before`.',
+        querystring: AllRunsQuery,
+        response: { 200: Type.Array(RunOfOrganization), ...refusals },
+      },
+    },
+    (request) => listRuns(db, actorOf(request), { ...request.query, limit: Math.min(request.query.limit, MAX_LIMIT) }),
+  )
+
+  app.get(
+    '/api/pipelines/runs/:run_id',
+    {
+      config: read,
+      schema: { tags, summary: 'One run', params: RunParams, response: { 200: RunDetail, ...refusals } },
+    },
+    (request) => readRun(db, actorOf(request), request.params.run_id),
+  )
+
+  app.get(
+    '/api/pipelines/runs/:run_id/logs',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'The log of a run',
+        params: RunParams,
+        querystring: LogsQuery,
+        response: { 200: Logs, ...refusals },
+      },
+    },
+    async (request) => ({
+      logs: await readLogText(db, blobs, actorOf(request), request.params.run_id, request.query.tail ?? null),
+    }),
+  )
+
+  app.get(
+    '/api/pipelines/runs/:run_id/logs/stream',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Follow the log of a run',
+        description:
+          'Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to go on), `end` with the final status.',
+        params: RunParams,
+        produces: ['text/event-stream'],
+        response: { 200: Type.String({ description: 'An event stream' }), ...refusals },
+      },
+    },
+    (request, reply) => followLog(services, streams, actorOf(request), request.params.run_id, request, reply),
+  )
+
+  app.post(
+    '/api/pipelines/runs/:run_id/cancel',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Cancel a waiting or running run',
+        params: RunParams,
+        response: { 200: Cancelled, ...refusals, ...problems('conflict') },
+      },
+    },
+    (request) => cancelRun(db, actorOf(request), request.params.run_id),
+  )
+
+  app.post(
+    '/api/pipelines/runs/:run_id/output/ticket',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'An address for a browser to download the output from',
+        description: 'It works once, within 60 seconds.',
+        params: RunParams,
+        response: { 201: Ticket, ...refusals },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await createTicket(db, actorOf(request), request.params.run_id)),
+  )
+
+  for (const name of ['output', 'download'])
+    app.get(
+      `/api/pipelines/runs/:run_id/${name}`,
+      {
+        config: { ...read, ticket: true },
+        schema: {
+          tags,
+          summary: 'Download the output of a run',
+          description: 'The file as an attachment; ranges are served. With `?ticket=` no other credentials are needed.',
+          params: RunParams,
+          querystring: OutputQuery,
+          response: {
+            200: Type.Unsafe<unknown>({ description: 'The file' }),
+            206: Type.Unsafe<unknown>({ description: 'A part of the file' }),
+            ...refusals,
+            ...problems('range_not_satisfiable'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { run_id } = request.params as { run_id: string }
+        const { ticket } = request.query as { ticket?: string }
+        const file =
+          ticket === undefined ? await findOutput(db, actorOf(request), run_id) : await redeemTicket(db, run_id, ticket)
+        return sendOutput(services, file, request, reply)
+      },
+    )
+}
+
+function sendOutput({ blobs }: Services, file: OutputFile, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const size = file.output_file_size
+  const etag = `"${file.run_id}-${size}"`
+  reply.headers({
+    ETag: etag,
+    'Accept-Ranges': 'bytes',
+    'Cache-Control': 'private, no-cache',
+    'Content-Disposition': `attachment; filename="${attachmentName(file)}"`,
+  })
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  reply.type(file.output_type)
+  const stale = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag
+  const range = stale ? null : parseRange(request.headers.range, size)
+  const { start, end } = range ?? { start: 0, end: size - 1 }
+  reply.header('Content-Length', end - start + 1)
+  if (range) reply.code(206).header('Content-Range', `bytes ${start}-${end}/${size}`)
+  return reply.serializer((body: unknown) => body as string).send(streamOutput(blobs, file, { start, end }))
+}

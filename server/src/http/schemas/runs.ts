@@ -1,0 +1,72 @@
+import { Type } from 'typebox'
+import { RUN_STATUSES } from '../../runs/states.ts'
+import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
+
+export const RunStatusName = Type.Enum([...RUN_STATUSES])
+
+export const TriggeredRun = Type.Object({
+  id: Uuid,
+  pipeline_id: Uuid,
+  status: RunStatusName,
+  triggered_by: Type.String(),
+  created_at: Timestamp,
+})
+
+const listed = {
+  id: Uuid,
+  pipeline_id: Uuid,
+  status: RunStatusName,
+  triggered_by: Type.String(),
+  started_at: Nullable(Timestamp),
+  finished_at: Nullable(Timestamp),
+  error: Nullable(Type.String()),
+  created_at: Timestamp,
+}
+export const RunItem = Type.Object(listed)
+export const RunOfOrganization = Type.Object({ ...listed, pipeline_name: Type.String(), domain_id: Nullable(Uuid) })
+export const RunDetail = Type.Object({
+  ...listed,
+  output_file: Nullable(Type.String({ description: 'Path of the output in the blob store' })),
+  output_file_size: Nullable(Type.Integer()),
+  attempt: Type.Integer(),
+  source_version: Nullable(Type.Integer({ description: 'Version of the custom source that was used' })),
+  records_read: Type.Integer(),
+  records_written: Type.Integer(),
+  bytes_written: Type.Integer(),
+})
+
+export const RunParams = Type.Object({ run_id: Uuid })
+export const RunsQuery = Type.Object({ ...Paging, status: Type.Optional(Type.String({ maxLength: 20 })) })
+export const AllRunsQuery = Type.Object({
+  limit: Paging.limit,
+  before: Type.Optional(Type.String({ format: 'uuid', description: 'The id of the last run of the page before' })),
+  status: Type.Optional(Type.String({ maxLength: 20 })),
+  pipeline_id: Type.Optional(Uuid),
+  domain_id: Type.Optional(Uuid),
+  triggered_by: Type.Optional(Type.String({ maxLength: 20 })),
+  since: Type.Optional(Timestamp),
+  until: Type.Optional(Timestamp),
+})
+export const LogsQuery = Type.Object({
+  tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the last lines' })),
+})
+export const Logs = Type.Object({ logs: Type.String() })
+export const Cancelled = Type.Object({ status: Type.Literal('cancelled') })
+export const OutputQuery = Type.Object({ ticket: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
+export const Ticket = Type.Object({
+  ticket: Type.String(),
+  url: Type.String({ description: 'Address of the file, relative to the service; works once' }),
+  expires_at: Timestamp,
+})
+export const StatsQuery = Type.Object({ days: Type.Integer({ minimum: 1, maximum: 365, default: 30 }) })
+const Seconds = Nullable(Type.Number())
+export const PipelineStats = Type.Object({
+  days: Type.Integer(),
+  runs: Type.Integer(),
+  succeeded: Type.Integer(),
+  failed: Type.Integer(),
+  cancelled: Type.Integer(),
+  success_rate: Nullable(Type.Number({ description: 'Of the runs that succeeded or failed' })),
+  duration_seconds: Type.Object({ p50: Seconds, p95: Seconds, max: Seconds }),
+  records_per_day: Type.Array(Type.Object({ day: Type.String(), runs: Type.Integer(), records: Type.Integer() })),
+})

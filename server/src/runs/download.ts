@@ -1,0 +1,124 @@
+/**
+ * The output of a run as one file, streamed from the parts it consists of. Whatever the row says, only blobs under the
+ * run's own prefix are read. A browser gets it by a ticket that works once, for a token in an address would end up in logs.
+ */
+import { createHash, randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { AppError, notFound } from '../errors.ts'
+import type { BlobStore } from '../storage/blobs.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+
+const TICKET_SECONDS = 60
+
+export interface OutputFile {
+  run_id: string
+  organization_id: string
+  pipeline_name: string
+  output_file: string
+  output_file_size: number
+  output_type: string
+  output_parts: { key: string; size: number }[]
+}
+
+const output = sql`
+  SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.output_file, r.output_file_size, r.output_type, r.output_parts
+    FROM runs r JOIN pipelines p ON p.id = r.pipeline_id`
+
+export async function findOutput(db: Queryable, actor: Actor, runId: string): Promise<OutputFile> {
+  const file = await db.first<OutputFile>(
+    sql`${output} WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`,
+  )
+  if (!file) throw notFound('Run')
+  return requireOutput(file)
+}
+
+export async function createTicket(
+  db: Database,
+  actor: Actor,
+  runId: string,
+): Promise<{ ticket: string; url: string; expires_at: string }> {
+  await findOutput(db, actor, runId)
+  const ticket = randomBytes(32).toString('base64url')
+  return db.transaction(async (tx) => {
+    const row = await tx.first<{ expires_at: string }>(sql`
+      INSERT INTO output_tickets (ticket_hash, run_id, expires_at) VALUES (${hash(ticket)}, ${runId}, now() + make_interval(secs => ${TICKET_SECONDS})) RETURNING expires_at`)
+    await audit(tx, actor, 'run.output_ticket_issued', { type: 'run', id: runId })
+    return { ticket, url: `/api/pipelines/runs/${runId}/output?ticket=${ticket}`, expires_at: row!.expires_at }
+  })
+}
+
+/** Uses the ticket up. */
+export async function redeemTicket(db: Queryable, runId: string, ticket: string): Promise<OutputFile> {
+  const used = await db.first(
+    sql`DELETE FROM output_tickets WHERE ticket_hash = ${hash(ticket)} AND run_id = ${runId} AND expires_at > now() RETURNING 1`,
+  )
+  if (!used)
+    throw new AppError(
+      'unauthenticated',
+      'The ticket is not valid, was used, or is older than 60 seconds; ask for a new one',
+    )
+  const file = await db.first<OutputFile>(sql`${output} WHERE r.id = ${runId}`)
+  if (!file) throw notFound('Run')
+  return requireOutput(file)
+}
+
+const hash = (text: string) => createHash('sha256').update(text).digest()
+
+function requireOutput(file: OutputFile): OutputFile {
+  if (file.output_file === null || file.output_parts === null)
+    throw new AppError('not_found', 'This run has no output file: it did not succeed, keeps none, or its time is over')
+  const prefix = `${file.organization_id}/runs/${file.run_id}/`
+  if (!file.output_parts.every(({ key }) => key.startsWith(prefix) && !key.includes('..')))
+    throw new Error(`the output of run ${file.run_id} names blobs outside ${prefix}`)
+  return file
+}
+
+export interface ByteRange {
+  start: number
+  /** Inclusive. */
+  end: number
+}
+
+/** One range of bytes, as browsers and download managers ask for it. Null: the whole file. */
+export function parseRange(header: string | undefined, size: number): ByteRange | null {
+  const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '')
+  if (!match || (match[1] === '' && match[2] === '')) return null
+  const start = match[1] === '' ? Math.max(0, size - Number(match[2])) : Number(match[1])
+  const end = match[1] === '' || match[2] === '' ? size - 1 : Math.min(Number(match[2]), size - 1)
+  if (start > end || start >= size)
+    throw new AppError('range_not_satisfiable', `The file has ${size} bytes`, { 'Content-Range': `bytes */${size}` })
+  return { start, end }
+}
+
+/** Streams the bytes of a range over the parts, opening each only when it is reached. */
+export function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Readable {
+  return Readable.from(readParts(blobs, file.output_parts, range), { objectMode: false })
+}
+
+async function* readParts(
+  blobs: BlobStore,
+  parts: OutputFile['output_parts'],
+  range: ByteRange,
+): AsyncGenerator<Buffer> {
+  let offset = 0
+  for (const part of parts) {
+    const start = Math.max(range.start - offset, 0)
+    const end = Math.min(range.end - offset, part.size - 1)
+    if (start <= end) for await (const piece of await blobs.read(part.key, { start, end })) yield piece as Buffer
+    offset += part.size
+    if (offset > range.end) return
+  }
+}
+
+/** A name for the downloaded file, from the pipeline's, safe in a header and on any disk. */
+export function attachmentName(file: OutputFile): string {
+  const base = file.pipeline_name
+    .normalize('NFKD')
+    .replace(/[^\w.-]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 80)
+  const extension = file.output_file.slice(file.output_file.indexOf('output.') + 'output.'.length)
+  return `${base || 'output'}-${file.run_id.slice(0, 8)}.${extension}`
+}

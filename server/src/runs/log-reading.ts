@@ -1,0 +1,105 @@
+/** Reading a log: from the chunk rows while they are there, from the blob afterwards. Gaps in the numbers are told. */
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import { notFound } from '../errors.ts'
+import type { BlobStore } from '../storage/blobs.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Actor } from '../tenancy/actor.ts'
+
+interface Chunk {
+  first_line: number
+  line_count: number
+  lines: string
+}
+
+export interface NumberedLine {
+  number: number
+  text: string
+}
+
+const compress = promisify(gzip)
+const decompress = promisify(gunzip)
+
+/** The last line of the log as far as it goes, and whether more can come. */
+export interface LogTail {
+  lines: NumberedLine[]
+  finished: boolean
+}
+
+export async function readLog(
+  db: Queryable,
+  blobs: BlobStore,
+  actor: Actor,
+  runId: string,
+  after = 0,
+): Promise<LogTail> {
+  const run = await db.first<{ log_key: string | null; finished: boolean }>(sql`
+    SELECT log_key, finished_at IS NOT NULL AS finished FROM runs WHERE id = ${runId} AND organization_id = ${actor.organization_id}`)
+  if (!run) throw notFound('Run')
+  const chunks = run.log_key
+    ? await readBlob(blobs, run.log_key)
+    : await db.query<Chunk>(
+        sql`SELECT first_line, line_count, lines FROM run_log_chunks WHERE run_id = ${runId} AND first_line + line_count > ${after + 1} ORDER BY number`,
+      )
+  return { finished: run.finished, lines: numberLines(chunks).filter((line) => line.number > after) }
+}
+
+function numberLines(chunks: Chunk[]): NumberedLine[] {
+  const lines: NumberedLine[] = []
+  let next = chunks[0]?.first_line ?? 1
+  for (const chunk of chunks) {
+    const missing = chunk.first_line - next
+    if (missing > 0)
+      lines.push({
+        number: chunk.first_line - 1,
+        text: `… ${missing.toLocaleString('en-US')} lines were left out here: the log of a run is capped …`,
+      })
+    chunk.lines
+      .replace(/\n$/, '')
+      .split('\n')
+      .forEach((text, index) => {
+        lines.push({ number: chunk.first_line + index, text })
+      })
+    next = chunk.first_line + chunk.line_count
+  }
+  return lines
+}
+
+export async function readLogText(
+  db: Queryable,
+  blobs: BlobStore,
+  actor: Actor,
+  runId: string,
+  tail: number | null,
+): Promise<string> {
+  const { lines } = await readLog(db, blobs, actor, runId)
+  const shown = tail === null ? lines : lines.slice(-tail)
+  return shown.map((line) => `${line.text}\n`).join('')
+}
+
+async function readBlob(blobs: BlobStore, key: string): Promise<Chunk[]> {
+  const pieces: Buffer[] = []
+  for await (const piece of await blobs.read(key)) pieces.push(piece as Buffer)
+  return JSON.parse((await decompress(Buffer.concat(pieces))).toString('utf8')) as Chunk[]
+}
+
+const PACKED_AT_ONCE = 50
+
+/** Makes one compressed blob of the chunks of runs that have ended a while ago. Interrupted anywhere, it loses nothing. */
+export async function packLogs(db: Database, blobs: BlobStore): Promise<number> {
+  const runs = await db.query<{ id: string; organization_id: string }>(sql`
+    SELECT id, organization_id FROM runs r WHERE r.log_key IS NULL AND r.finished_at < now() - interval '2 minutes'
+       AND EXISTS (SELECT 1 FROM run_log_chunks k WHERE k.run_id = r.id) ORDER BY r.finished_at LIMIT ${PACKED_AT_ONCE}`)
+  for (const run of runs) {
+    const chunks = await db.query<Chunk>(
+      sql`SELECT first_line, line_count, lines FROM run_log_chunks WHERE run_id = ${run.id} ORDER BY number`,
+    )
+    const key = `${run.organization_id}/runs/${run.id}/log.json.gz`
+    await blobs.put(key, await compress(JSON.stringify(chunks)))
+    await db.transaction(async (tx) => {
+      const named = await tx.execute(sql`UPDATE runs SET log_key = ${key} WHERE id = ${run.id} AND log_key IS NULL`)
+      if (named === 1) await tx.execute(sql`DELETE FROM run_log_chunks WHERE run_id = ${run.id}`)
+    })
+  }
+  return runs.length
+}

@@ -1,0 +1,72 @@
+/** One listener per process for what is told about runs, shared by everybody who follows one. */
+import type { Database } from '../storage/database.ts'
+import { CHANNEL, readMessage } from './states.ts'
+
+export interface Follower {
+  /** Resolves when something was told about the run, at the latest after the given time. */
+  next(atMostMs: number): Promise<void>
+  stop(): void
+}
+
+export interface RunMessages {
+  follow(runId: string): Follower
+  close(): Promise<void>
+}
+
+export function createRunMessages(db: Database, onError: (error: Error) => void): RunMessages {
+  const followers = new Map<string, Set<() => void>>()
+  let listening: Promise<() => Promise<void>> | null = null
+  const tellAll = (wakes: Iterable<() => void> | undefined) => {
+    for (const wake of wakes ?? []) wake()
+  }
+  const listen = () => {
+    listening ??= db.listen(
+      CHANNEL,
+      (payload) => tellAll(followers.get(readMessage(payload).run_id)),
+      () => {
+        for (const wakes of followers.values()) tellAll(wakes)
+      },
+    )
+    listening.catch((error: Error) => {
+      listening = null
+      onError(error)
+    })
+  }
+
+  return {
+    follow(runId) {
+      listen()
+      let told = false
+      let wakeUp = () => {}
+      const wake = () => {
+        told = true
+        wakeUp()
+      }
+      const wakes = followers.get(runId) ?? new Set()
+      followers.set(runId, wakes.add(wake))
+      return {
+        async next(atMostMs) {
+          if (!told)
+            await new Promise<void>((resolve) => {
+              const timer = setTimeout(resolve, atMostMs)
+              wakeUp = () => {
+                clearTimeout(timer)
+                resolve()
+              }
+            })
+          told = false
+        },
+        stop() {
+          wakes.delete(wake)
+          wakeUp()
+          if (wakes.size === 0) followers.delete(runId)
+        },
+      }
+    },
+    async close() {
+      for (const wakes of followers.values()) tellAll(wakes)
+      const stop = await listening?.catch(() => null)
+      await stop?.()
+    },
+  }
+}

@@ -1,0 +1,134 @@
+/** Reading runs: one, those of a pipeline, those of the organization, and what they add up to. */
+import { AppError, notFound } from '../errors.ts'
+import { join, type Queryable, type Statement, sql } from '../storage/database.ts'
+import { type Listed, type Paging, readList } from '../storage/lists.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { RUN_STATUSES, type RunStatus } from './states.ts'
+
+export interface RunRow {
+  id: string
+  pipeline_id: string
+  status: RunStatus
+  triggered_by: string
+  started_at: string | null
+  finished_at: string | null
+  error: string | null
+  created_at: string
+}
+
+export interface RunDetail extends RunRow {
+  output_file: string | null
+  output_file_size: number | null
+  attempt: number
+  source_version: number | null
+  records_read: number
+  records_written: number
+  bytes_written: number
+}
+
+const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.created_at`
+
+export function requireStatus(status: string | undefined | null): RunStatus | null {
+  if (status === undefined || status === null || status === '') return null
+  if (!(RUN_STATUSES as readonly string[]).includes(status))
+    throw new AppError('invalid_input', `status: must be one of ${RUN_STATUSES.join(', ')}`)
+  return status as RunStatus
+}
+
+export async function listPipelineRuns(
+  db: Queryable,
+  actor: Actor,
+  pipelineId: string,
+  status: RunStatus | null,
+  page: Paging,
+): Promise<Listed<RunRow>> {
+  const there = await db.first(
+    sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}`,
+  )
+  if (!there) throw notFound('Pipeline')
+  const from = sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}${status ? sql` AND r.status = ${status}` : sql``}`
+  return readList(db, page, sql`SELECT ${listed} ${from} ORDER BY r.seq DESC`, sql`SELECT 1 ${from}`)
+}
+
+export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {
+  const run = await db.first<RunDetail>(sql`
+    SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.records_written, r.bytes_written
+      FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`)
+  if (!run) throw notFound('Run')
+  return run
+}
+
+export interface RunFilters {
+  status?: string
+  pipeline_id?: string
+  domain_id?: string
+  triggered_by?: string
+  since?: string
+  until?: string
+  /** The id of the last run of the page before. */
+  before?: string
+  limit: number
+}
+
+/** Runs of all pipelines, newest first. Paged by key: a page costs the same however far down it is. */
+export async function listRuns(
+  db: Queryable,
+  actor: Actor,
+  filters: RunFilters,
+): Promise<(RunRow & { pipeline_name: string; domain_id: string | null })[]> {
+  const status = requireStatus(filters.status)
+  const conditions: Statement[] = [sql`r.organization_id = ${actor.organization_id}`]
+  if (status) conditions.push(sql`r.status = ${status}`)
+  if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
+  if (filters.domain_id) conditions.push(sql`p.domain_id = ${filters.domain_id}`)
+  if (filters.triggered_by) conditions.push(sql`r.triggered_by = ${filters.triggered_by}`)
+  if (filters.since) conditions.push(sql`r.created_at >= ${filters.since}`)
+  if (filters.until) conditions.push(sql`r.created_at < ${filters.until}`)
+  if (filters.before)
+    conditions.push(
+      sql`r.seq < (SELECT b.seq FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`,
+    )
+  return db.query(sql`
+    SELECT ${listed}, p.name AS pipeline_name, p.domain_id FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+     WHERE ${join(conditions, ' AND ')} ORDER BY r.seq DESC LIMIT ${filters.limit}`)
+}
+
+export interface PipelineStats {
+  days: number
+  runs: number
+  succeeded: number
+  failed: number
+  cancelled: number
+  success_rate: number | null
+  duration_seconds: { p50: number | null; p95: number | null; max: number | null }
+  records_per_day: { day: string; runs: number; records: number }[]
+}
+
+export async function readPipelineStats(
+  db: Queryable,
+  actor: Actor,
+  pipelineId: string,
+  days: number,
+): Promise<PipelineStats> {
+  const row = await db.first<PipelineStats>(sql`
+    WITH recent AS (
+      SELECT r.status, r.records_written, r.created_at, extract(epoch FROM r.finished_at - r.started_at)::float8 AS seconds
+        FROM runs r WHERE r.pipeline_id = ${pipelineId} AND r.created_at > now() - make_interval(days => ${days})
+    ),
+    daily AS (
+      SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(*)::int AS runs, sum(records_written)::bigint AS records FROM recent GROUP BY 1
+    )
+    SELECT ${days}::int AS days, count(r.status)::int AS runs,
+           count(*) FILTER (WHERE r.status = 'success')::int AS succeeded,
+           count(*) FILTER (WHERE r.status = 'failed')::int AS failed,
+           count(*) FILTER (WHERE r.status = 'cancelled')::int AS cancelled,
+           (count(*) FILTER (WHERE r.status = 'success'))::float8 / nullif(count(*) FILTER (WHERE r.status IN ('success', 'failed')), 0) AS success_rate,
+           jsonb_build_object('p50', percentile_cont(0.5) WITHIN GROUP (ORDER BY r.seconds) FILTER (WHERE r.status = 'success'),
+                              'p95', percentile_cont(0.95) WITHIN GROUP (ORDER BY r.seconds) FILTER (WHERE r.status = 'success'),
+                              'max', max(r.seconds) FILTER (WHERE r.status = 'success')) AS duration_seconds,
+           coalesce((SELECT jsonb_agg(jsonb_build_object('day', day, 'runs', runs, 'records', records) ORDER BY day) FROM daily), '[]') AS records_per_day
+      FROM pipelines p LEFT JOIN recent r ON true
+     WHERE p.id = ${pipelineId} AND p.organization_id = ${actor.organization_id} GROUP BY p.id`)
+  if (!row) throw notFound('Pipeline')
+  return row
+}

@@ -1,0 +1,52 @@
+/** The scheduler role: starts due pipelines, finds lost runs, tidies up. Any number may run beside each other. */
+import { recoverLostRuns } from '../runs/recover.ts'
+import type { Services } from '../services.ts'
+import { scheduleDuePipelines } from './tick.ts'
+import { tidyHourly, tidyOften } from './tidy.ts'
+
+const TICK_MS = 500
+const TIDY_MS = 10_000
+const HOUR_MS = 3600 * 1000
+
+export interface Scheduler {
+  stop(): Promise<void>
+}
+
+export function startScheduler(services: Services): Scheduler {
+  const { db, box, log } = services
+  const loops = [
+    every(TICK_MS, async () => void (await scheduleDuePipelines(db, box, log))),
+    every(TIDY_MS, async () => {
+      await recoverLostRuns(db)
+      await tidyOften(services)
+    }),
+    every(HOUR_MS, () => tidyHourly(services)),
+  ]
+
+  function every(ms: number, work: () => Promise<void>): { stop(): Promise<void> } {
+    let stopped = false
+    let timer: NodeJS.Timeout | undefined
+    let running: Promise<void> = Promise.resolve()
+    const turn = () => {
+      running = work()
+        .catch((error: Error) => log.warn({ err: error }, 'the scheduler met an error; trying again soon'))
+        .then(() => {
+          if (!stopped) timer = setTimeout(turn, ms)
+        })
+    }
+    timer = setTimeout(turn, Math.min(ms, 1000))
+    return {
+      async stop() {
+        stopped = true
+        clearTimeout(timer)
+        await running
+      },
+    }
+  }
+
+  return {
+    async stop() {
+      await Promise.all(loops.map((loop) => loop.stop()))
+    },
+  }
+}

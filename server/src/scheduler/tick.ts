@@ -1,0 +1,117 @@
+/**
+ * The schedule. Due pipelines are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch is
+ * one transaction that moves the due times on and inserts the runs. The clock is the database's. A pipeline whose run
+ * still waits or runs is skipped and its log says so; after downtime it runs once, for the next time is counted from now.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import { loadManyReferences, wantedBy } from '../pipelines/references.ts'
+import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
+import { nextTime } from '../pipelines/schedule.ts'
+import { appendLine } from '../runs/log.ts'
+import { tell } from '../runs/states.ts'
+import { type PinnedConfig, pinConfig, runPlace, versionOf } from '../runs/trigger.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { SecretBox } from '../storage/secret-box.ts'
+
+const BATCH = 500
+
+interface DuePipeline {
+  id: string
+  organization_id: string
+  name: string
+  config_box: Buffer
+  schedule: string
+  timezone: string | null
+  now: string
+  busy_run_id: string | null
+}
+
+/** Starts what is due and returns how many pipelines that were. */
+export async function scheduleDuePipelines(db: Database, box: SecretBox, log: Logger): Promise<number> {
+  let total = 0
+  for (;;) {
+    const handled = await db.transaction((tx) => scheduleBatch(tx, box, log))
+    total += handled
+    if (handled < BATCH) return total
+  }
+}
+
+async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promise<number> {
+  const locked = await tx.query<{ id: string }>(sql`
+    SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`)
+  if (locked.length === 0) return 0
+  // A statement of its own: it sees runs that were inserted while the lock was waited for.
+  const due = await tx.query<DuePipeline>(sql`
+    SELECT p.id, p.organization_id, p.name, p.config_box, p.schedule, p.timezone, now() AS now,
+           (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
+      FROM pipelines p WHERE p.id = ANY (${locked.map(({ id }) => id)}::uuid[]) ORDER BY p.next_run_at`)
+  await moveOn(tx, due)
+  const free = due.filter((pipeline) => pipeline.busy_run_id === null)
+  await insertRuns(tx, box, free, await pinConfigs(tx, box, free))
+  for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
+  if (free.length > 0) await tx.execute(tell('ready'))
+  return due.length
+}
+
+const moveOn = (tx: Queryable, due: DuePipeline[]): Promise<number> => {
+  const next = due.map(({ schedule, timezone, now }) => nextTime(schedule, timezone, new Date(now)))
+  return tx.execute(sql`
+    UPDATE pipelines p SET next_run_at = u.next FROM unnest(${due.map(({ id }) => id)}::uuid[], ${next}::timestamptz[]) AS u (id, next) WHERE p.id = u.id`)
+}
+
+async function pinConfigs(tx: Queryable, box: SecretBox, pipelines: DuePipeline[]): Promise<PinnedConfig[]> {
+  if (pipelines.length === 0) return []
+  const opened = await Promise.all(pipelines.map((pipeline) => open(box, pipeline)))
+  const references = await loadManyReferences(
+    tx,
+    opened.map((config, index) => ({
+      ...wantedBy('config' in config ? config.config : null),
+      organization_id: pipelines[index]!.organization_id,
+    })),
+  )
+  return Promise.all(
+    opened.map((config, index) =>
+      'config' in config ? pinConfig(() => resolveWith(config.config, references[index]!, box)) : config,
+    ),
+  )
+}
+
+type Opened = { config: ReturnType<typeof openPipelineConfig> } | { problem: string }
+
+async function open(box: SecretBox, pipeline: DuePipeline): Promise<Opened> {
+  try {
+    return { config: openPipelineConfig(box, pipeline) }
+  } catch (error) {
+    return { problem: (error as Error).message }
+  }
+}
+
+async function insertRuns(
+  tx: Queryable,
+  box: SecretBox,
+  pipelines: DuePipeline[],
+  pinned: PinnedConfig[],
+): Promise<void> {
+  if (pipelines.length === 0) return
+  const ids = pipelines.map(() => randomUUID())
+  const boxes = pipelines.map((pipeline, index) =>
+    box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),
+  )
+  await tx.execute(sql`
+    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, ready)
+    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, true
+      FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[],
+                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[])
+           AS u (id, organization_id, pipeline_id, config_box, source_version)`)
+}
+
+async function noteSkipped(tx: Queryable, pipeline: DuePipeline, log: Logger): Promise<void> {
+  log.info({ pipeline_id: pipeline.id }, `the schedule skips ${pipeline.name}: its last run has not ended`)
+  await appendLine(
+    tx,
+    pipeline.busy_run_id!,
+    'info',
+    'The schedule was due again while this run had not ended; that time is skipped.',
+  )
+}

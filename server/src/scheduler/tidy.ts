@@ -1,0 +1,73 @@
+/**
+ * Tidying: what has ended and must not stay. Every step may be interrupted and done again; what is named in a row is
+ * removed from the blob store before the row forgets it.
+ */
+import { forgetEndedSessions } from '../identity/sessions.ts'
+import { packLogs } from '../runs/log-reading.ts'
+import { removeStrayParts, stagePrefix } from '../runs/stage.ts'
+import type { Services } from '../services.ts'
+import type { BlobStore } from '../storage/blobs.ts'
+import { type Database, sql } from '../storage/database.ts'
+
+const AT_ONCE = 100
+/** Writers that live may be older than an hour between two writes only if they hang. */
+const LEFTOVER_MS = 6 * 3600 * 1000
+
+export async function tidyOften({ db, blobs }: Services): Promise<void> {
+  await removeDeletedRuns(db, blobs)
+  await removeLeftStages(db, blobs)
+  await packLogs(db, blobs)
+}
+
+export async function tidyHourly({ db, blobs, config }: Services): Promise<void> {
+  await forgetEndedSessions(db)
+  await expireOutputs(db, blobs, config.RUN_RETENTION_DAYS)
+  await blobs.sweep(LEFTOVER_MS)
+}
+
+/** Blobs of runs whose rows are gone with their pipeline. */
+export async function removeDeletedRuns(db: Database, blobs: BlobStore): Promise<void> {
+  const rows = await db.query<{ prefix: string }>(
+    sql`SELECT prefix FROM blob_deletions ORDER BY created_at LIMIT ${AT_ONCE}`,
+  )
+  for (const { prefix } of rows) {
+    await removePrefix(blobs, prefix)
+    // An executor may still have been writing when its run was deleted, so the prefix is looked at for a while.
+    await db.execute(
+      sql`DELETE FROM blob_deletions WHERE prefix = ${prefix} AND created_at < now() - interval '1 minute'`,
+    )
+  }
+}
+
+async function removePrefix(blobs: BlobStore, prefix: string): Promise<void> {
+  const keys: string[] = []
+  for await (const { key } of blobs.list(prefix)) keys.push(key)
+  if (keys.length > 0) await blobs.delete(keys)
+}
+
+/** Parts that no list names: of lost attempts, of failed and cancelled runs, and of what a conversion replaced. */
+async function removeLeftStages(db: Database, blobs: BlobStore): Promise<void> {
+  const runs = await db.query<{ id: string; organization_id: string; output_parts: { key: string }[] | null }>(sql`
+    SELECT id, organization_id, output_parts FROM runs
+     WHERE stage_left AND finished_at < now() - interval '30 seconds' ORDER BY finished_at LIMIT ${AT_ONCE}`)
+  for (const run of runs) {
+    const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
+    await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), keep)
+    await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
+  }
+}
+
+/** Outputs and logs whose time is over, except those of each pipeline's last success. */
+export async function expireOutputs(db: Database, blobs: BlobStore, days: number): Promise<number> {
+  const runs = await db.query<{ id: string; organization_id: string }>(sql`
+    SELECT r.id, r.organization_id FROM runs r
+     WHERE (r.output_file IS NOT NULL OR r.log_key IS NOT NULL) AND r.finished_at < now() - make_interval(days => ${days})
+       AND r.id IS DISTINCT FROM (SELECT s.id FROM runs s WHERE s.pipeline_id = r.pipeline_id AND s.status = 'success' ORDER BY s.seq DESC LIMIT 1)
+     ORDER BY r.finished_at LIMIT ${AT_ONCE}`)
+  for (const run of runs) {
+    await removePrefix(blobs, stagePrefix(run.organization_id, run.id))
+    await db.execute(sql`
+      UPDATE runs SET output_file = NULL, output_file_size = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
+  }
+  return runs.length === AT_ONCE ? runs.length + (await expireOutputs(db, blobs, days)) : runs.length
+}
