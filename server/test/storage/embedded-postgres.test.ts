@@ -17,7 +17,9 @@ import { findProcesses, startProgram, waitUntilGone } from '../harness/processes
 
 const run = promisify(execFile)
 const isRoot = process.getuid!() === 0
-const ORDINARY = 12_345
+const NOBODY = 65_534
+/** Containers run as any number, which has no name. */
+const NAMELESS = 12_345
 
 const folders: string[] = []
 after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))))
@@ -54,19 +56,22 @@ test('it keeps its data over a restart, asks for the password and listens on a s
   await second.stop()
 })
 
-test('an ordinary user starts it', { skip: !isRoot && 'the whole run is by an ordinary user' }, async (context) => {
-  const as = ['--reuid', String(ORDINARY), '--regid', String(ORDINARY), '--clear-groups', '--inh-caps=-all']
-  const reaches = await run('setpriv', [...as, process.execPath, '--version']).catch(() => null)
-  if (reaches === null) return context.skip('this checkout lies in a folder that only root can enter')
-  const folder = await makeFolder()
-  await run('chown', [String(ORDINARY), folder])
-  const program = path.join(import.meta.dirname, 'start-postgres.ts')
-  const { code, stdout, stderr } = await startProgram('setpriv', [...as, process.execPath, program, folder]).ended
-  assert.equal(code, 0, stderr)
-  assert.match(stdout, new RegExp(`uid ${ORDINARY} answer 42`))
-  assert.equal((await stat(path.join(folder, 'postgres'))).uid, ORDINARY)
-  assert.deepEqual(await waitUntilGone(folder, 2000), [])
-})
+for (const uid of [NOBODY, NAMELESS])
+  test(`an ordinary user starts it (${uid})`, {
+    skip: !isRoot && 'the whole run is by an ordinary user',
+  }, async (context) => {
+    const as = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups', '--inh-caps=-all']
+    const reaches = await run('setpriv', [...as, process.execPath, '--version']).catch(() => null)
+    if (reaches === null) return context.skip('this checkout lies in a folder that only root can enter')
+    const folder = await makeFolder()
+    await run('chown', [String(uid), folder])
+    const program = path.join(import.meta.dirname, 'start-postgres.ts')
+    const { code, stdout, stderr } = await startProgram('setpriv', [...as, process.execPath, program, folder]).ended
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, new RegExp(`uid ${uid} answer 42`))
+    assert.equal((await stat(path.join(folder, 'postgres'))).uid, uid)
+    assert.deepEqual(await waitUntilGone(folder, 2000), [])
+  })
 
 test('root starts it as nobody where user namespaces are closed, and as itself again when they open', {
   skip: !isRoot && 'only root changes the user',
@@ -77,10 +82,10 @@ test('root starts it as nobody where user namespaces are closed, and as itself a
   const before = process.env.PATH
   process.env.PATH = `${fakes}:${before}`
   try {
-    assert.equal((await chooseLauncher()).owner, 65_534)
+    assert.equal((await chooseLauncher()).owner, NOBODY)
     const server = await startEmbeddedPostgres(folder, PASSWORD)
     await withDatabase(server, (db) => db.execute(sql`CREATE TABLE kept AS SELECT 7 AS id`))
-    assert.equal((await stat(path.join(folder, 'postgres/PG_VERSION'))).uid, 65_534)
+    assert.equal((await stat(path.join(folder, 'postgres/PG_VERSION'))).uid, NOBODY)
     await server.stop()
   } finally {
     process.env.PATH = before
