@@ -1,0 +1,102 @@
+/**
+ * Who gets which status, for every route there is. Written by hand from the rules, never computed by the code under test.
+ *
+ * To add a route, add one line: its method and path as registered, the statuses in the order of the heading, how API keys
+ * fare, and, where the request needs them, its ids and body. Things that a request changes or removes are made fresh for
+ * every cell (see world.ts). `stranger` is the owner of another organization: with an id of ours in the path it is 404.
+ * `raised` and `steward` are viewers with the role of member and of admin in the domain `world.domain_id`.
+ */
+import { randomUUID } from 'node:crypto'
+import { PASSWORD } from '../harness/app.ts'
+import { CALLERS, type Caller, type World } from './world.ts'
+
+export interface Prepared {
+  /** Values of the `:names` in the path. */
+  params?: Record<string, string>
+  query?: string
+  body?: unknown
+  /** Instead of the caller's usual credentials. */
+  as?: ReturnType<World['as']>
+}
+
+export interface Line {
+  route: string
+  expected: Record<Caller, number>
+  prepare: (world: World, caller: Caller) => Prepared | Promise<Prepared>
+}
+
+type Statuses = [
+  owner: number,
+  admin: number,
+  member: number,
+  viewer: number,
+  raised: number,
+  steward: number,
+  nobody: number,
+  stranger: number,
+]
+/** Keys of owner, admin, member and viewer: as their role, or all the same. */
+type Keys = 'as role' | number
+
+function line(route: string, statuses: Statuses, keys: Keys, prepare: Line['prepare'] = () => ({})): Line {
+  const ofKeys = keys === 'as role' ? statuses.slice(0, 4) : [keys, keys, keys, keys]
+  const all = [...statuses, ...ofKeys]
+  return { route, prepare, expected: Object.fromEntries(CALLERS.map((caller, index) => [caller, all[index]])) as never }
+}
+
+const email = () => `${randomUUID()}@example.com`
+const member = async (world: World) => ({ params: { user_id: await world.freshMember() } })
+const domain = async (world: World) => ({ params: { domain_id: await world.freshDomain() } })
+
+// biome-ignore format: one line per route, in columns
+export const matrix: Line[] = [
+  //                                                   owner admin member viewer raised steward nobody stranger  keys
+  line('GET /api/openapi.json',                        [200, 200,  200,   200,   200,   200,    200,   200], 200),
+
+  line('POST /api/auth/register',                      [201, 201,  201,   201,   201,   201,    201,   201], 201, () => ({ body: { email: email(), password: PASSWORD, name: 'New', organization_name: 'New' } })),
+  line('POST /api/auth/login',                         [200, 200,  200,   200,   200,   200,    200,   200], 200, (w) => ({ body: { email: w.people.owner.email, password: PASSWORD } })),
+  line('POST /api/auth/refresh',                       [200, 200,  200,   200,   200,   200,    200,   200], 200, (w) => ({ body: { refresh_token: w.people.owner.refresh_token } })),
+  line('GET /api/auth/me',                             [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  // raised and steward were made without a password, so no password is their current one
+  line('PUT /api/auth/password',                       [200, 200,  200,   200,   400,   400,    401,   200], 403, () => ({ body: { current_password: PASSWORD, new_password: PASSWORD } })),
+  line('POST /api/auth/logout',                        [200, 200,  200,   200,   200,   200,    401,   200], 403, async (w, caller) => ({ as: await w.freshSession(caller) })),
+  line('GET /api/auth/organizations',                  [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/auth/switch',                        [200, 200,  200,   200,   200,   200,    401,   404], 403, (w) => ({ body: { organization_id: w.organization_id } })),
+  // no identity provider is configured here: 400 is what a caller gets who is let in
+  line('GET /api/auth/idp',                            [400, 400,  400,   400,   400,   400,    400,   400], 400),
+  line('GET /api/auth/idp/callback',                   [400, 400,  400,   400,   400,   400,    400,   400], 400),
+  line('GET /api/auth/link/idp',                       [400, 400,  400,   400,   400,   400,    401,   400], 403),
+  line('DELETE /api/auth/unlink/idp',                  [400, 400,  400,   400,   400,   400,    401,   400], 403),
+
+  line('GET /api/organization',                        [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('PUT /api/organization',                        [200, 200,  403,   403,   403,   403,    401,   200], 'as role', () => ({ body: { name: 'Renamed' } })),
+  // to the owner itself: 400 is what the owner gets who is let in
+  line('POST /api/organization/transfer-ownership',    [400, 403,  403,   403,   403,   403,    401,   404], 'as role', (w) => ({ body: { user_id: w.people.owner.id } })),
+
+  line('GET /api/users',                               [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('GET /api/users/:user_id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, member),
+  line('PUT /api/users/:user_id/role',                 [200, 200,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await member(w)), body: { role: 'member' } })),
+  line('DELETE /api/users/:user_id',                   [204, 204,  403,   403,   403,   403,    401,   404], 'as role', member),
+  line('POST /api/users/invite',                       [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: { email: email(), role: 'admin' } })),
+  line('GET /api/users/invitations',                   [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
+  line('GET /api/users/invitations/preview',           [200, 200,  200,   200,   200,   200,    200,   200], 200, async (w) => ({ query: `token=${await w.freshToken()}` })),
+  line('POST /api/users/invitations/accept',           [200, 200,  200,   200,   200,   200,    401,   200], 200, async (w) => ({ body: { token: await w.freshToken() } })),
+  line('DELETE /api/users/invitations/:invitation_id', [204, 204,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ params: { invitation_id: await w.freshInvitation() } })),
+
+  line('GET /api/users/:user_id/domain-roles',         [200, 200,  200,   200,   200,   200,    401,   404], 200, member),
+  line('POST /api/users/:user_id/domain-roles',        [201, 201,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await member(w)), body: { domain_id: w.domain_id, role: 'member' } })),
+  line('DELETE /api/users/:user_id/domain-roles/:domain_id', [204, 204, 403, 403, 403,  403,    401,   404], 'as role', (w) => w.freshDomainRole()),
+
+  line('GET /api/domains',                             [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/domains',                            [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: randomUUID() } })),
+  line('GET /api/domains/:domain_id',                  [200, 200,  200,   200,   200,   200,    401,   404], 200, domain),
+  line('PUT /api/domains/:domain_id',                  [200, 200,  403,   403,   403,   200,    401,   404], 'as role', (w) => ({ params: { domain_id: w.domain_id }, body: { color: '#00ff00' } })),
+  line('DELETE /api/domains/:domain_id',               [204, 204,  403,   403,   403,   403,    401,   404], 'as role', domain),
+
+  line('GET /api/api-keys',                            [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/api-keys',                           [201, 201,  201,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: 'new', expires_in_days: 30 } })),
+  // of their own; a member does not revoke another's
+  line('DELETE /api/api-keys/:key_id',                 [204, 204,  204,   403,   403,   403,    401,   404], 'as role', async (w, caller) => ({ params: { key_id: await w.freshKey(caller) } })),
+
+  line('GET /api/audit',                               [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
+]
