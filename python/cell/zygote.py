@@ -159,7 +159,9 @@ class Zygote:
             end.setblocking(False)
         self.commands = b""
 
-    def hide_paths(self):
+    def hide_traces(self):
+        # Python itself adds a locale to an empty environment.
+        os.environ.clear()
         sys.argv[:] = ["cell"]
         if hasattr(sys, "orig_argv"):
             sys.orig_argv[:] = ["cell"]
@@ -175,7 +177,7 @@ class Zygote:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake_write.fileno(), warn_on_full_buffer=False)
-        self.hide_paths()
+        self.hide_traces()
         gc.collect()
         gc.disable()
         gc.freeze()

@@ -38,6 +38,12 @@ type Answer =
   | { status: number; headers: [string, string][]; url: string; body: Buffer }
   | { error: { kind: ErrorKind; message: string }; passing?: boolean }
 
+interface Attempt {
+  answer: Answer
+  /** The credentials that went with it. */
+  header: { name: string; value: string } | null
+}
+
 export function createBroker(options: BrokerOptions): Broker {
   return new HttpBroker(options)
 }
@@ -74,9 +80,13 @@ class HttpBroker implements Broker {
   async #perform(request: HttpRequest, signal: AbortSignal): Promise<Answer> {
     const retries = Math.min(request.retries ?? 0, MAX_RETRIES)
     const timeoutMs = clampTimeout(request.timeout)
+    let renewed = false
     for (let attempt = 0; ; attempt++) {
-      const answer = await this.#attempt(request, timeoutMs, signal)
-      if ('status' in answer && answer.status === 401 && request.auth && this.#credentials.renew()) continue
+      const { answer, header } = await this.#attempt(request, timeoutMs, signal)
+      if ('status' in answer && answer.status === 401 && header && !renewed && this.#credentials.renew(header)) {
+        renewed = true
+        continue
+      }
       if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
       const pauseMs = pauseBefore(attempt, answer)
       if (pauseMs > MAX_PAUSE_MS) return answer
@@ -87,44 +97,50 @@ class HttpBroker implements Broker {
     }
   }
 
-  async #attempt(request: HttpRequest, timeoutMs: number, signal: AbortSignal): Promise<Answer> {
-    const { limits, egress } = this.#options
-    if (++this.#requests > limits.max_requests) return overLimit('max_requests', limits.max_requests)
+  async #attempt(request: HttpRequest, timeoutMs: number, signal: AbortSignal): Promise<Attempt> {
+    const { limits } = this.#options
+    if (++this.#requests > limits.max_requests)
+      return { answer: overLimit('max_requests', limits.max_requests), header: null }
+    let header: Attempt['header'] = null
     try {
-      const headers = await this.#headersOf(request, signal)
-      const response = await egress.stream(request.url, {
-        method: request.method,
-        headers,
-        signal,
-        timeoutMs,
-        maxBytes: limits.max_response_bytes,
-        ...(request.body === null ? {} : { body: request.body }),
-      })
-      const chunks: Buffer[] = []
-      for await (const chunk of response.body) {
-        chunks.push(chunk)
-        this.#bytes += chunk.length
-        if (this.#bytes > limits.max_bytes) return overLimit('max_bytes', limits.max_bytes)
-      }
-      return {
-        status: response.status,
-        headers: [...response.headers],
-        url: response.url,
-        body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
-      }
+      const headers: Record<string, string> = Object.create(null)
+      for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
+      if (request.auth) header = await this.#credentials.header(signal)
+      if (header !== null) headers[header.name.toLowerCase()] ??= header.value
+      return { answer: await this.#send(request, headers, timeoutMs, signal), header }
     } catch (error) {
       signal.throwIfAborted()
-      return explain(error, limits)
+      return { answer: explain(error, limits), header }
     }
   }
 
-  async #headersOf(request: HttpRequest, signal: AbortSignal): Promise<Record<string, string>> {
-    const headers: Record<string, string> = Object.create(null)
-    for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
-    if (!request.auth) return headers
-    const header = await this.#credentials.header(signal)
-    if (header !== null) headers[header.name.toLowerCase()] ??= header.value
-    return headers
+  async #send(
+    request: HttpRequest,
+    headers: Record<string, string>,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const { limits, egress } = this.#options
+    const response = await egress.stream(request.url, {
+      method: request.method,
+      headers,
+      signal,
+      timeoutMs,
+      maxBytes: limits.max_response_bytes,
+      ...(request.body === null ? {} : { body: request.body }),
+    })
+    const chunks: Buffer[] = []
+    for await (const chunk of response.body) {
+      chunks.push(chunk)
+      this.#bytes += chunk.length
+      if (this.#bytes > limits.max_bytes) return overLimit('max_bytes', limits.max_bytes)
+    }
+    return {
+      status: response.status,
+      headers: [...response.headers],
+      url: response.url,
+      body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
+    }
   }
 }
 

@@ -8,11 +8,16 @@ import type { Egress } from '../egress/policy.ts'
 
 export class AuthenticationFailed extends Error {}
 
+interface Header {
+  name: string
+  value: string
+}
+
 export interface Credentials {
   /** The header to add, or null. */
-  header(signal: AbortSignal): Promise<{ name: string; value: string } | null>
-  /** Called after a 401: true where another token may help, and the request is worth sending again. */
-  renew(): boolean
+  header(signal: AbortSignal): Promise<Header | null>
+  /** Called after a 401 with what was sent: true where a new token may help, and the request is worth sending again. */
+  renew(refused: Header): boolean
   /** Secrets that were obtained on the way and must not appear in a log. */
   readonly obtained: readonly string[]
 }
@@ -24,7 +29,7 @@ export function createCredentials(authentication: Authentication, egress: Egress
     if (typeof value === 'string' && value !== '') return value
     throw new AuthenticationFailed(`the authentication ${type} needs the parameter ${name}`)
   }
-  const fixed = (make: () => { name: string; value: string } | null): Credentials => ({
+  const fixed = (make: () => Header | null): Credentials => ({
     header: async () => make(),
     renew: () => false,
     obtained: [],
@@ -68,36 +73,28 @@ class ClientCredentials implements Credentials {
   readonly #egress: Egress
   readonly #settings: ClientSettings
   readonly obtained: string[] = []
-  #token: Promise<{ value: string; until: number }> | null = null
-  #fresh = false
+  #held: { value: string; until: number } | null = null
+  #asking: Promise<{ value: string; until: number }> | null = null
 
   constructor(egress: Egress, settings: ClientSettings) {
     this.#egress = egress
     this.#settings = settings
   }
 
-  async header(signal: AbortSignal): Promise<{ name: string; value: string }> {
-    const held = await this.#token?.catch(() => null)
-    if (!held || held.until <= Date.now()) this.#request(signal)
-    const { value } = await this.#token!
-    return { name: 'Authorization', value: `Bearer ${value}` }
+  async header(signal: AbortSignal): Promise<Header> {
+    if (this.#held === null || this.#held.until <= Date.now()) {
+      // Parallel requests share one request for a token.
+      this.#asking ??= this.#ask(signal).finally(() => {
+        this.#asking = null
+      })
+      this.#held = await this.#asking
+    }
+    return { name: 'Authorization', value: `Bearer ${this.#held.value}` }
   }
 
-  /** Parallel requests share one token request. */
-  #request(signal: AbortSignal): void {
-    const asking = this.#ask(signal)
-    this.#token = asking
-    this.#fresh = true
-    asking.catch(() => {
-      if (this.#token === asking) this.#token = null
-    })
-  }
-
-  renew(): boolean {
-    if (!this.#fresh) return false
-    // One new token for a refused one; a server that refuses that too means it.
-    this.#token = null
-    this.#fresh = false
+  renew(refused: Header): boolean {
+    // Another request may have renewed it meanwhile.
+    if (refused.value === `Bearer ${this.#held?.value}`) this.#held = null
     return true
   }
 

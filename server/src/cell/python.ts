@@ -1,4 +1,4 @@
-/** Finds the interpreter that cells run on: the one of the setting, else the first usable python3 of PATH. */
+/** Finds the interpreter that cells run on: the file of the setting, or the first usable one of that name on PATH. */
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import path from 'node:path'
@@ -14,9 +14,9 @@ export class PythonMissing extends Error {}
  * The path of the real executable. A wrapper found on PATH (pyenv's are shell scripts) would not survive the empty
  * environment that cells are started with, so each candidate is asked what it really is.
  */
-export async function findPython(setting?: string): Promise<string> {
+export async function findPython(setting = 'python3'): Promise<string> {
   const tried: string[] = []
-  for (const candidate of setting ? [setting] : await listCandidates()) {
+  for (const candidate of setting.includes('/') ? [setting] : await listCandidates(setting)) {
     try {
       const { stdout } = await run(candidate, ['-I', '-S', '-c', PROBE], { timeout: 20_000 })
       const [executable = '', version = ''] = stdout.trim().split('\n')
@@ -27,14 +27,14 @@ export async function findPython(setting?: string): Promise<string> {
       tried.push(`${candidate} does not start`)
     }
   }
-  const found = tried.length > 0 ? tried.join(', ') : 'there is no python3 on PATH'
+  const found = tried.length > 0 ? tried.join(', ') : `there is no ${setting} on PATH`
   throw new PythonMissing(`custom sources need Python ${OLDEST.join('.')} or newer: ${found}`)
 }
 
-async function listCandidates(): Promise<string[]> {
+async function listCandidates(name: string): Promise<string[]> {
   const candidates: string[] = []
   for (const folder of (process.env.PATH ?? '').split(path.delimiter)) {
-    const candidate = path.join(folder, 'python3')
+    const candidate = path.join(folder, name)
     try {
       await access(candidate, constants.X_OK)
       candidates.push(candidate)

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { CellFailure } from '../../src/cell/failure.ts'
+import type { CellLimits } from '../../src/cell/limits.ts'
+import { checkSource, previewSource } from '../../src/cell/preview.ts'
+import { openCells, writeSource } from './harness.ts'
+
+const zygote = openCells({ limits: { memory_mb: 64, cpu_seconds: 1, wall_seconds: 20 } })
+
+async function failWith(body: string, limits: Partial<CellLimits>): Promise<CellFailure> {
+  try {
+    await zygote.call({ op: 'read', stream: 'a', code: writeSource(body) }, { page() {}, log() {} }, limits)
+  } catch (error) {
+    return error as CellFailure
+  }
+  throw new Error('the call succeeded')
+}
+
+test('each limit ends a call with its own kind, its name and its value', async () => {
+  const cases: [string, Partial<CellLimits>, string, RegExp][] = [
+    [
+      'x = [bytearray(1 << 20) for _ in range(1000)]\nyield {}',
+      {},
+      'memory',
+      /64 MB of memory \(limit CELL_MEMORY_MB\)/,
+    ],
+    ['while True: pass\nyield {}', {}, 'timeout', /1 seconds of processor time \(limit CELL_CPU_SECONDS\)/],
+    [
+      'import time; time.sleep(60)\nyield {}',
+      { wall_seconds: 0.3 },
+      'timeout',
+      /0.3 seconds \(limit CELL_WALL_SECONDS\)/,
+    ],
+    ['while True: yield {"x": 1}', { max_records: 5000 }, 'limit', /5000 records \(limit CELL_MAX_RECORDS\)/],
+    ['while True: yield {"x": "y" * 1000}', { max_bytes: 300_000 }, 'limit', /300000 bytes \(limit CELL_MAX_BYTES\)/],
+    [
+      'while True: print("x" * 1000)\nyield {}',
+      { log_bytes: 50_000 },
+      'limit',
+      /50000 bytes of log \(limit CELL_LOG_BYTES\)/,
+    ],
+  ]
+  for (const [body, limits, kind, message] of cases) {
+    const failure = await failWith(body, limits)
+    assert.equal(failure.kind, kind, body)
+    assert.match(failure.message, message)
+    assert.equal(failure.transient, false)
+  }
+})
+
+test('a hundred megabytes of prints end the call early and leave the host small', async () => {
+  const before = process.memoryUsage().rss
+  const failure = await failWith('for _ in range(100): print("x" * 1_000_000)\nyield {}', {})
+  assert.equal(failure.kind, 'limit')
+  assert.ok(process.memoryUsage().rss - before < 64 << 20)
+})
+
+test('what a slow source yielded does not wait for a full page', async () => {
+  const pages: number[] = []
+  const body = 'import time\nfor i in range(3):\n    yield {"i": i}\n    time.sleep(1.05 if i == 0 else 0)'
+  await zygote.call(
+    { op: 'read', stream: 'a', code: writeSource(body) },
+    { page: ({ records }) => void pages.push(records) },
+  )
+  assert.deepEqual(pages, [2, 1])
+})
+
+test('a cancelled call is killed at once, even where it ignores every signal', async () => {
+  const cancel = new AbortController()
+  const code = writeSource(`
+import signal
+for number in range(1, 32):
+    try: signal.signal(number, signal.SIG_IGN)
+    except Exception: pass
+print("ready")
+while True: pass
+yield {}`)
+  const call = zygote.call(
+    { op: 'read', stream: 'a', code },
+    { signal: cancel.signal, log: () => cancel.abort(new Error('cancelled')) },
+  )
+  await assert.rejects(call, /cancelled/)
+})
+
+test('a preview and a check that hang end with an answer', async () => {
+  const hanging = writeSource('while True: pass\nyield {}').replace('return True', 'import time; time.sleep(60)')
+  const preview = await previewSource({ code: hanging, stream: 'a', zygote, wall_seconds: 0.5, validate: false })
+  assert.deepEqual(
+    { ...preview, execution_time_ms: 0 },
+    {
+      success: false,
+      records: [],
+      total_count: 0,
+      execution_time_ms: 0,
+      error: 'the source did not end within 0.5 seconds, the most that is waited for it',
+      logs: [],
+    },
+  )
+  assert.ok(preview.execution_time_ms >= 500)
+  const check = await checkSource({ code: hanging, zygote, wall_seconds: 0.3 })
+  assert.equal(check.success, false)
+  assert.match(check.message, /0.3 seconds/)
+})
