@@ -26,9 +26,14 @@ async function asAdmin(command: string): Promise<void> {
   }
 }
 
-export async function cloneDatabase(poolSize = 10): Promise<TestDatabase> {
+export const cloneDatabase = (poolSize = 10): Promise<TestDatabase> =>
+  createDatabase(`TEMPLATE ${TEMPLATE} STRATEGY file_copy`, poolSize)
+
+export const createEmptyDatabase = (): Promise<TestDatabase> => createDatabase('TEMPLATE template0', 2)
+
+async function createDatabase(how: string, poolSize: number): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString('hex')}`
-  await asAdmin(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`)
+  await asAdmin(`CREATE DATABASE ${name} ${how}`)
   const connection = { ...testServer(), database: name }
   const db = connectDatabase(connection, poolSize, () => {})
   return {
