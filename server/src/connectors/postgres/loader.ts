@@ -1,0 +1,83 @@
+/**
+ * Rows into one table within a transaction: creates the table or changes it where the rows need it, and keeps one COPY
+ * going for as long as the columns stay the same.
+ */
+import type { Column } from '../contract.ts'
+import { type CopyIn, copyIn } from './copy-in.ts'
+import { withLock } from './locks.ts'
+import { quoteName, quoteTable, type TableName } from './names.ts'
+import type { QueueItem } from './page-queue.ts'
+import type { Session } from './session.ts'
+import { addColumnSql, widenColumnSql } from './table.ts'
+
+export interface LoadTable {
+  name: TableName
+  /** As SQL writes it; a temporary table has no schema of its own. */
+  sql: string
+  /** Null while it does not exist. */
+  columns: Map<string, string> | null
+  create(columns: readonly Column[]): Promise<Map<string, string>>
+}
+
+export interface Loader {
+  write(item: QueueItem): Promise<void>
+  /** Ends the COPY; the rows are in the table. */
+  finish(): Promise<void>
+  /** Gives the COPY up. */
+  fail(): Promise<void>
+}
+
+export function createLoader(session: Session, signal: AbortSignal, table: LoadTable): Loader {
+  let copy: CopyIn | null = null
+  let columnsOfCopy = ''
+
+  async function finish(): Promise<void> {
+    const ending = copy
+    copy = null
+    await ending?.finish()
+  }
+
+  return {
+    async write({ rows, columns }) {
+      const list = columns.map(({ name }) => quoteName(name)).join(', ')
+      if (copy !== null && (list !== columnsOfCopy || needsChange(table.columns, columns))) await finish()
+      if (copy === null) {
+        await reconcile(session, signal, table, columns)
+        copy = copyIn(session, `COPY ${table.sql} (${list}) FROM STDIN`)
+        columnsOfCopy = list
+      }
+      await copy.write(rows)
+    },
+    finish,
+    async fail() {
+      const ending = copy
+      copy = null
+      await ending?.fail()
+    },
+  }
+}
+
+function needsChange(have: Map<string, string> | null, columns: readonly Column[]): boolean {
+  return have === null || columns.some(({ name, type }) => have.get(name) !== type)
+}
+
+/** Makes the table hold the columns. Types only ever differ because they were widened. */
+export async function reconcile(
+  session: Session,
+  signal: AbortSignal,
+  table: LoadTable,
+  columns: readonly Column[],
+): Promise<void> {
+  table.columns ??= await table.create(columns)
+  const have = table.columns
+  const statements: string[] = []
+  for (const column of columns) {
+    const type = have.get(column.name)
+    if (type === column.type) continue
+    statements.push(type === undefined ? addColumnSql(table.name, column) : widenColumnSql(table.name, column, type))
+  }
+  if (statements.length === 0) return
+  const text = statements.join('; ').replaceAll(quoteTable(table.name), table.sql)
+  await withLock(session, signal, table.name.table, () => session.script(text))
+  for (const { name, type } of columns) have.set(name, type)
+}

@@ -1,0 +1,155 @@
+/**
+ * Values in PostgreSQL's COPY text form. Tabs, newlines and backslashes are the only bytes that mean something there;
+ * JSON's \b \f \n \r \t \\ happen to be written the same way, so most escapes pass as they are.
+ */
+export interface Output {
+  bytes: Buffer
+  used: number
+  /** Characters that PostgreSQL cannot hold and that became U+FFFD. */
+  replaced: number
+  reserve(size: number): void
+  /** The bytes so far; the output begins anew. */
+  take(): Buffer
+}
+
+const FIRST_SIZE = 512 * 1024
+
+export function createOutput(): Output {
+  return {
+    bytes: Buffer.allocUnsafeSlow(FIRST_SIZE),
+    used: 0,
+    replaced: 0,
+    reserve(size) {
+      if (this.used + size <= this.bytes.length) return
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.bytes.length * 2, this.used + size))
+      this.bytes.copy(larger, 0, 0, this.used)
+      this.bytes = larger
+    },
+    take() {
+      const taken = this.bytes.subarray(0, this.used)
+      this.bytes = Buffer.allocUnsafeSlow(FIRST_SIZE)
+      this.used = 0
+      return taken
+    },
+  }
+}
+
+const BACKSLASH = 92
+/** Below this a loop is faster than a call into the runtime. */
+const LOOP_BYTES = 64
+
+export function writeNull(output: Output): void {
+  output.bytes[output.used++] = BACKSLASH
+  output.bytes[output.used++] = 78
+}
+
+/** Bytes that hold no tab, newline or backslash. */
+export function writePlain(output: Output, page: Buffer, start: number, end: number): void {
+  const { bytes } = output
+  let to = output.used
+  if (end - start > LOOP_BYTES) {
+    page.copy(bytes, to, start, end)
+    output.used = to + end - start
+    return
+  }
+  for (let at = start; at < end; at += 1) bytes[to++] = page[at]!
+  output.used = to
+}
+
+/** The content of a JSON string that has escapes. */
+export function writeString(output: Output, page: Buffer, start: number, end: number): void {
+  const { bytes } = output
+  let at = start
+  while (at < end) {
+    const byte = page[at]!
+    if (byte !== BACKSLASH) {
+      bytes[output.used++] = byte
+      at += 1
+      continue
+    }
+    const letter = page[at + 1]!
+    if (letter === 117) {
+      at = writeCodePoint(output, page, at, end)
+      continue
+    }
+    // \" and \/ stand for themselves, the others are COPY's own escapes.
+    if (letter !== 34 && letter !== 47) bytes[output.used++] = BACKSLASH
+    bytes[output.used++] = letter
+    at += 2
+  }
+}
+
+function writeCodePoint(output: Output, page: Buffer, at: number, end: number): number {
+  const { code, length } = readCodePoint(output, page, at, end)
+  const short = controlEscapes[code]
+  if (short !== undefined) {
+    output.bytes[output.used++] = BACKSLASH
+    output.bytes[output.used++] = short
+  } else output.used += output.bytes.write(String.fromCodePoint(code), output.used)
+  return at + length
+}
+
+/** Control characters that would end a field or a row, by the letter that escapes them. */
+const controlEscapes: Record<number, number> = { 8: 98, 9: 116, 10: 110, 11: 118, 12: 102, 13: 114, 92: 92 }
+
+function readCodePoint(output: Output, page: Buffer, at: number, end: number): { code: number; length: number } {
+  const high = readHex(page, at + 2)
+  if (high >= 0xd800 && high <= 0xdbff && at + 12 <= end && page[at + 6] === BACKSLASH && page[at + 7] === 117) {
+    const low = readHex(page, at + 8)
+    if (low >= 0xdc00 && low <= 0xdfff) return { code: 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00), length: 12 }
+  }
+  if (high !== 0 && !(high >= 0xd800 && high <= 0xdfff)) return { code: high, length: 6 }
+  output.replaced += 1
+  return { code: 0xfffd, length: 6 }
+}
+
+function readHex(page: Buffer, at: number): number {
+  return Number.parseInt(page.toString('latin1', at, at + 4), 16)
+}
+
+/** JSON as it stands, for json and jsonb columns: backslashes are doubled, and escapes that jsonb refuses replaced. */
+export function writeJson(output: Output, page: Buffer, start: number, end: number): void {
+  const { bytes } = output
+  let to = output.used
+  let at = start
+  while (at < end) {
+    const byte = page[at]!
+    if (byte > 13 && byte !== BACKSLASH) {
+      bytes[to++] = byte
+      at += 1
+    } else if (byte === BACKSLASH) {
+      bytes[to++] = BACKSLASH
+      bytes[to++] = BACKSLASH
+      if (page[at + 1] === 117) {
+        output.used = to
+        at = writeJsonEscape(output, page, at, end)
+        to = output.used
+      } else {
+        // A backslash after a backslash has to be doubled as well.
+        if (page[at + 1] === BACKSLASH) bytes[to++] = BACKSLASH
+        bytes[to++] = page[at + 1]!
+        at += 2
+      }
+    } else {
+      // Blanks between the parts of a nested value.
+      bytes[to++] = 32
+      at += 1
+    }
+  }
+  output.used = to
+}
+
+function writeJsonEscape(output: Output, page: Buffer, at: number, end: number): number {
+  const before = output.replaced
+  const { length } = readCodePoint(output, page, at, end)
+  if (output.replaced > before) output.used += output.bytes.write('ufffd', output.used)
+  else {
+    // The second half of a pair has its own backslash to double.
+    for (let from = at + 1; from < at + length; from += 1) {
+      const byte = page[from]!
+      if (byte === BACKSLASH) output.bytes[output.used++] = BACKSLASH
+      output.bytes[output.used++] = byte
+    }
+  }
+  return at + length
+}

@@ -1,0 +1,44 @@
+/** Names for columns and tables that a database takes: not empty, not too long, no control characters, all different. */
+import { createHash } from 'node:crypto'
+
+export interface NameRules {
+  maxBytes: number
+  /** Whether `Id` and `id` are two names. */
+  caseSensitive: boolean
+}
+
+export const postgresNames: NameRules = { maxBytes: 63, caseSensitive: true }
+
+/** Hands out one safe name per key; the same keys in the same order always give the same names. */
+export function createNamer(rules: NameRules, taken: Iterable<string> = []): (key: string) => string {
+  const fold = (name: string) => (rules.caseSensitive ? name : name.toLowerCase())
+  const used = new Set([...taken].map(fold))
+  return (key) => {
+    let name = makeSafe(key, rules)
+    for (let n = 2; used.has(fold(name)); n += 1) name = shorten(makeSafe(key, rules), rules.maxBytes, `_${n}`)
+    used.add(fold(name))
+    return name
+  }
+}
+
+export function makeSafe(key: string, rules: NameRules): string {
+  // Lone surrogates have no UTF-8 form.
+  const clean = key.toWellFormed().replace(/[\u0000-\u001f\u007f]/g, '_')
+  if (clean === '') return '_'
+  if (Buffer.byteLength(clean) <= rules.maxBytes) return clean
+  // Two long keys that begin alike stay apart, and each keeps its name from run to run.
+  const digest = createHash('sha256').update(key).digest('hex').slice(0, 8)
+  return shorten(clean, rules.maxBytes, `_${digest}`)
+}
+
+function shorten(name: string, maxBytes: number, suffix: string): string {
+  const room = maxBytes - suffix.length
+  let short = ''
+  let bytes = 0
+  for (const character of name) {
+    bytes += Buffer.byteLength(character)
+    if (bytes > room) break
+    short += character
+  }
+  return short + suffix
+}
