@@ -4,6 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
+import { cellSettings } from './cell/settings.ts'
+import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
 import { OperatorError } from './errors.ts'
@@ -27,6 +29,8 @@ export interface Services {
   blobs: BlobStore
   egress: Egress
   keyUses: KeyUses
+  /** The cells in which custom sources are validated, previewed and checked; started at the first use. */
+  cells(): Zygote
   runMessages: RunMessages
   /** What /readyz tells; roles add their own state to it. */
   readiness(): Promise<{ database: string; queue: string; sandbox: string }>
@@ -87,12 +91,19 @@ export function composeServices(
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
   const state = { queue: 'ok', sandbox: 'not started' }
+  let zygote: Zygote | undefined
+  closers.push(async () => zygote?.close())
+  const cells = () => {
+    zygote ??= startZygote(cellSettings(config))
+    return zygote
+  }
   return {
     config,
     log,
     db,
     egress,
     keyUses,
+    cells,
     runMessages,
     state,
     tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),

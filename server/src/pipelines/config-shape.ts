@@ -32,8 +32,15 @@ const inlineDestination = Type.Object(
 )
 const savedDestination = Type.Object({ saved_connector_id: savedId, config: Type.Optional(anyObject) }, closed)
 
+const optionalStream = { stream: Type.Optional(text('The stream to read.')) }
+
 export const frames = {
   source: { inline: inlineSource, saved: savedSource },
+  /** A source that is only tried out: its stream may be open yet. */
+  probed_source: {
+    inline: Type.Object({ ...inlineSource.properties, ...optionalStream }, closed),
+    saved: Type.Object({ ...savedSource.properties, ...optionalStream }, closed),
+  },
   destination: { inline: inlineDestination, saved: savedDestination },
 } as const
 

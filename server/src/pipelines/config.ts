@@ -2,16 +2,14 @@
  * Everything that can be wrong with a pipeline's `config`, found before anything is stored. Each fault is one sentence that
  * begins with its path; all of them go into one `detail`, a line each.
  */
-import { findAuthenticationFaults } from '../connectors/authentication.ts'
 import type { Destination, Sync, WriteMode } from '../connectors/contract.ts'
-import { nearest } from '../connectors/nearest.ts'
-import { destinations, findDestination, sources } from '../connectors/registry.ts'
-import { findOverrideFaults, findSettingsFaults, isObject } from '../connectors/settings.ts'
+import { findSettingsFaults, isObject } from '../connectors/settings.ts'
 import { AppError } from '../errors.ts'
 import type { SecretBox } from '../storage/secret-box.ts'
-import { configFrame, frames, type PipelineConfig } from './config-shape.ts'
+import { configFrame, type PipelineConfig } from './config-shape.ts'
 import { findSizeFault } from './limits.ts'
-import { findTraits, openSaved, type References, type SavedRow, type SourceTraits } from './references.ts'
+import { checkDestination, checkSource, findPartyFaults } from './parties.ts'
+import type { References, SourceTraits } from './references.ts'
 
 /** What the columns of a pipeline's row say of its config, so that lists and look-ups need not open it. */
 export interface ConfigSummary {
@@ -37,8 +35,8 @@ export function checkConfig(
   const faults = findFrameFaults(given)
   if (faults.length > 0) throw refuse(faults)
   const config = given as PipelineConfig
-  const source = checkSource(config, references, box, faults)
-  const destination = checkDestination(config, references, box, faults)
+  const source = checkSource(config.source, references, box, 'config.source', faults)
+  const destination = checkDestination(config.destination, references, box, 'config.destination', faults)
   if (source && destination) faults.push(...findSyncFaults(config, source, destination), ...findColumnFaults(config))
   if (faults.length > 0) throw refuse(faults)
   return {
@@ -56,108 +54,9 @@ export function checkConfig(
 function findFrameFaults(given: unknown): string[] {
   if (!isObject(given)) return ['config: must be an object with source and destination']
   const faults = findSettingsFaults(configFrame, given, 'config')
-  for (const part of ['source', 'destination'] as const) {
-    const value = given[part]
-    if (!isObject(value)) continue
-    const saved = Object.hasOwn(value, 'saved_connector_id')
-    if (saved && Object.hasOwn(value, 'name'))
-      faults.push(`config.${part}: give either name or saved_connector_id, not both`)
-    else if (saved && Object.hasOwn(value, 'authentication'))
-      faults.push(`config.${part}.authentication: is fixed by the saved connector; leave it out`)
-    else faults.push(...findSettingsFaults(frames[part][saved ? 'saved' : 'inline'], value, `config.${part}`))
-  }
+  for (const part of ['source', 'destination'] as const)
+    if (isObject(given[part])) faults.push(...findPartyFaults(part, given[part], `config.${part}`))
   return faults
-}
-
-function checkSource(
-  { source }: PipelineConfig,
-  references: References,
-  box: SecretBox,
-  faults: string[],
-): SourceTraits | null {
-  const path = 'config.source'
-  const saved = source.saved_connector_id !== undefined
-  if (saved && !isRightType('source', references.source, path, faults)) return null
-  const name = saved ? references.source!.connector_name : source.name!
-  const traits = findTraits(name, references.custom)
-  if (!traits) {
-    faults.push(saved ? gone('source', name, path) : unknownConnector('source', name, `${path}.name`))
-    return null
-  }
-  if (traits.streams !== 'dynamic' && !traits.streams.includes(source.stream))
-    faults.push(
-      `${path}.stream: no stream '${source.stream.slice(0, 100)}' in ${name}; it has ${traits.streams.join(', ')}`,
-    )
-  if (saved) faults.push(...findSavedFaults(references.source!, traits.settings, source.config, path, box))
-  else {
-    if (source.authentication !== undefined)
-      faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
-    if (traits.settings) faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
-  }
-  return traits
-}
-
-function checkDestination(
-  { destination }: PipelineConfig,
-  references: References,
-  box: SecretBox,
-  faults: string[],
-): Destination | null {
-  const path = 'config.destination'
-  const saved = destination.saved_connector_id !== undefined
-  if (saved && !isRightType('destination', references.destination, path, faults)) return null
-  const name = saved ? references.destination!.connector_name : destination.name!
-  const found = findDestination(name)
-  if (!found) {
-    faults.push(saved ? gone('destination', name, path) : unknownConnector('destination', name, `${path}.name`))
-    return null
-  }
-  if (saved) faults.push(...findSavedFaults(references.destination!, found.settings, destination.config, path, box))
-  else faults.push(...findSettingsFaults(found.settings, destination.config ?? {}, `${path}.config`))
-  return found
-}
-
-function isRightType(type: 'source' | 'destination', row: SavedRow | null, path: string, faults: string[]): boolean {
-  if (row?.type === type) return true
-  faults.push(
-    row
-      ? `${path}.saved_connector_id: '${row.name}' is a saved ${row.type}; a saved ${type} is needed here`
-      : `${path}.saved_connector_id: there is no saved ${type} with this id`,
-  )
-  return false
-}
-
-/** The settings beside a saved connector, and whether both together are complete. */
-function findSavedFaults(
-  row: SavedRow,
-  settings: SourceTraits['settings'],
-  override: unknown,
-  path: string,
-  box: SecretBox,
-): string[] {
-  const { config, lost } = openSaved(box, row)
-  if (config === null) return [`${path}.saved_connector_id: ${lost}`]
-  if (settings === null)
-    return Object.keys(override ?? {}).map(
-      (name) => `${path}.config.${name}: is fixed by the saved connector; leave it out`,
-    )
-  const faults = override === undefined ? [] : findOverrideFaults(settings, override, `${path}.config`)
-  if (faults.length > 0) return faults
-  const stored = row.type === 'source' ? config.config : config
-  return findSettingsFaults(settings, { ...stored, ...(override as object) }, `${path}.config`)
-}
-
-const gone = (type: 'source' | 'destination', name: string, path: string) =>
-  `${path}.saved_connector_id: its connector '${name}' is no ${type} of this organization any more`
-
-export function unknownConnector(type: 'source' | 'destination', name: string, path: string): string {
-  const known = (type === 'source' ? sources : destinations).map((connector) => connector.name)
-  const near = nearest(name, known)
-  const hint =
-    near === null
-      ? `use ${known.join(', ')}${type === 'source' ? ' or a custom source' : ''}`
-      : `did you mean '${near}'?`
-  return `${path}: there is no ${type} '${name.slice(0, 100)}'; ${hint}`
 }
 
 /** `config.sync` with the defaults applied. An incremental read holds only what is new, so it never replaces by default. */

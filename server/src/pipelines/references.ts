@@ -2,6 +2,8 @@
  * What a config refers to, read in one statement: saved connectors, a custom source, the domain, and the database's
  * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
  */
+import { pythonSource } from '../cell/python-source.ts'
+import type { Zygote } from '../cell/zygote.ts'
 import type { Json, Source, SourceCapabilities } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
 import { isObject } from '../connectors/settings.ts'
@@ -143,17 +145,27 @@ export interface SourceTraits {
   capabilities: Pick<SourceCapabilities, 'incremental' | 'own_cursor'>
 }
 
-const CUSTOM_CAPABILITIES = { incremental: true, own_cursor: true } as const
-
 export function findTraits(name: string, custom: CustomRow | null): SourceTraits | null {
   const source = findSource(name)
   if (source) return source
   if (custom === null || custom.source_name !== name) return null
+  const { capabilities } = asConnector(custom)
   return {
     name,
     streams: custom.streams,
     auth_types: null,
     settings: null,
-    capabilities: CUSTOM_CAPABILITIES,
+    capabilities: { ...capabilities, own_cursor: true },
   }
 }
+
+/** A custom source in the form of every other; its code runs in the given cells, by default those of the process. */
+export const asConnector = (custom: CustomRow, zygote?: Zygote): Source =>
+  pythonSource({
+    source_name: custom.source_name,
+    display_name: custom.source_name,
+    description: '',
+    code: custom.code,
+    streams: custom.streams,
+    ...(zygote && { zygote }),
+  })

@@ -10,7 +10,7 @@ import { isObject } from '../connectors/settings.ts'
 import type { Queryable } from '../storage/database.ts'
 import { type Place, type SecretBox, SecretLost } from '../storage/secret-box.ts'
 import { syncOf } from './config.ts'
-import type { PipelineConfig, RunOptions } from './config-shape.ts'
+import type { DestinationConfig, PipelineConfig, RunOptions, SourceConfig } from './config-shape.ts'
 import { loadReferences, openSaved, type References, type SavedRow, wantedBy } from './references.ts'
 
 export interface ResolvedConfig {
@@ -58,11 +58,11 @@ export async function resolveConfig(
 
 /** The same with what it refers to already at hand: the scheduler reads that for many pipelines at once. */
 export function resolveWith(config: PipelineConfig, references: References, box: SecretBox): ResolvedConfig {
-  const destination = resolveDestination(config, references, box)
+  const destination = resolveDestination(config.destination, references, box)
   const found = findDestination(destination.name)
   if (!found) throw broken(`The destination connector '${destination.name}' no longer exists; choose another one.`)
   return {
-    source: resolveSource(config, references, box),
+    source: resolveSource(config.source, references, box),
     destination,
     sync: syncOf(config, found),
     columns: config.columns ?? {},
@@ -70,7 +70,7 @@ export function resolveWith(config: PipelineConfig, references: References, box:
   }
 }
 
-function resolveSource({ source }: PipelineConfig, references: References, box: SecretBox): ResolvedConfig['source'] {
+export function resolveSource(source: SourceConfig, references: References, box: SecretBox): ResolvedConfig['source'] {
   const saved = source.saved_connector_id === undefined ? null : openReference('source', references.source, box)
   const name = saved ? references.source!.connector_name : source.name!
   const { authentication, config } = saved ?? source
@@ -91,8 +91,8 @@ function resolveSource({ source }: PipelineConfig, references: References, box: 
   return { ...resolved, custom: { id: custom.id, version: custom.version, code: custom.code } }
 }
 
-function resolveDestination(
-  { destination }: PipelineConfig,
+export function resolveDestination(
+  destination: DestinationConfig,
   references: References,
   box: SecretBox,
 ): ResolvedConfig['destination'] {

@@ -1,0 +1,69 @@
+import { Type } from 'typebox'
+import { listDestinations, listSources } from '../../pipelines/discovery.ts'
+import { checkConnector, listConnectorStreams } from '../../pipelines/probe.ts'
+import type { Services } from '../../services.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { problems } from '../schemas/common.ts'
+import { CheckResult, DestinationInfo, Probe, SourceInfo, StreamsResult } from '../schemas/connectors.ts'
+
+const tags = ['Connectors']
+
+export function connectorRoutes(app: App, services: Services): void {
+  app.get(
+    '/api/connectors/sources',
+    {
+      config: { access: 'connectors:read' },
+      schema: {
+        tags,
+        summary: 'The sources there are',
+        description: 'The custom sources of the organization are among them.',
+        response: { 200: Type.Array(SourceInfo), ...problems('unauthenticated') },
+      },
+    },
+    (request) => listSources(services.db, actorOf(request)),
+  )
+
+  app.get(
+    '/api/connectors/destinations',
+    {
+      config: { access: 'connectors:read' },
+      schema: {
+        tags,
+        summary: 'The destinations there are',
+        response: { 200: Type.Array(DestinationInfo), ...problems('unauthenticated') },
+      },
+    },
+    async () => listDestinations(),
+  )
+
+  app.post(
+    '/api/connectors/check',
+    {
+      config: { access: 'connectors:write' },
+      schema: {
+        tags,
+        summary: 'Try out a source or a destination',
+        description: 'Ends after 30 seconds.',
+        body: Probe,
+        response: { 200: CheckResult, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    (request) => checkConnector(services, actorOf(request), request.body),
+  )
+
+  app.post(
+    '/api/connectors/streams',
+    {
+      config: { access: 'connectors:write' },
+      schema: {
+        tags,
+        summary: 'The streams of a source',
+        description: 'Ends after 30 seconds.',
+        body: Probe,
+        response: { 200: StreamsResult, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    (request) => listConnectorStreams(services, actorOf(request), request.body),
+  )
+}

@@ -1,0 +1,177 @@
+/**
+ * Trying out a connector while somebody waits: does it connect, and which streams has it. What is wrong with the input is
+ * refused; a system that does not answer or says no is an answer.
+ */
+import type { Zygote } from '../cell/zygote.ts'
+import { ConnectorError, type Context, type OutputReader } from '../connectors/contract.ts'
+import { findDestination, findSource } from '../connectors/registry.ts'
+import { applyDefaults, isObject } from '../connectors/settings.ts'
+import type { Egress } from '../egress/policy.ts'
+import { AppError } from '../errors.ts'
+import { createRedact } from '../runs/redact.ts'
+import type { BlobStore } from '../storage/blobs.ts'
+import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { SecretBox } from '../storage/secret-box.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { refuse } from './config.ts'
+import type { DestinationConfig, SourceConfig } from './config-shape.ts'
+import { findSizeFault } from './limits.ts'
+import { checkDestination, checkSource, findPartyFaults } from './parties.ts'
+import { asConnector, type CustomRow, loadReferences, wantedBy } from './references.ts'
+import { type ResolvedConfig, resolveDestination, resolveSource, secretsOf } from './resolve.ts'
+
+export interface ProbeServices {
+  db: Database
+  box: SecretBox
+  blobs: BlobStore
+  egress: Egress
+  cells(): Zygote
+}
+
+export interface ProbeInput {
+  source?: unknown
+  destination?: unknown
+}
+
+export interface ProbeResult {
+  success: boolean
+  message: string
+  streams: string[]
+}
+
+/** One side of a config, whole, with the code where it is a custom source. */
+type Probed =
+  | { kind: 'source'; party: ResolvedConfig['source']; custom: CustomRow | null }
+  | { kind: 'destination'; party: ResolvedConfig['destination'] }
+
+const DEADLINE_MS = 30_000
+
+export async function checkConnector(services: ProbeServices, actor: Actor, input: ProbeInput): Promise<ProbeResult> {
+  const probed = await readProbe(services, actor, input)
+  return probeConnector(services, actor.organization_id, probed, 'check')
+}
+
+export async function listConnectorStreams(
+  services: ProbeServices,
+  actor: Actor,
+  input: ProbeInput,
+): Promise<ProbeResult> {
+  const probed = await readProbe(services, actor, input)
+  if (probed.kind === 'destination') throw new AppError('invalid_input', 'destination: only a source has streams')
+  return probeConnector(services, actor.organization_id, probed, 'streams')
+}
+
+async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeInput): Promise<Probed> {
+  const kinds = (['source', 'destination'] as const).filter((kind) => input[kind] !== undefined)
+  const kind = kinds[0]
+  if (kinds.length !== 1 || !kind) throw new AppError('invalid_input', 'The body: give either source or destination')
+  const given = input[kind]
+  if (!isObject(given)) throw refuse([`${kind}: must be an object`])
+  const size = findSizeFault(given, kind)
+  const faults = size === null ? findPartyFaults(kind === 'source' ? 'probed_source' : kind, given, kind) : [size]
+  if (faults.length > 0) throw refuse(faults)
+  const references = await loadReferences(db, actor.organization_id, wantedBy({ [kind]: given }))
+  if (kind === 'destination') {
+    checkDestination(given as DestinationConfig, references, box, kind, faults)
+    if (faults.length > 0) throw refuse(faults)
+    return { kind, party: resolveDestination(given as DestinationConfig, references, box) }
+  }
+  const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
+  if (faults.length > 0) throw refuse(faults)
+  const stream = traits!.streams === 'dynamic' ? '' : (traits!.streams[0] ?? '')
+  return {
+    kind,
+    party: resolveSource({ stream, ...given } as SourceConfig, references, box),
+    custom: references.custom,
+  }
+}
+
+async function probeConnector(
+  services: ProbeServices,
+  organizationId: string,
+  probed: Probed,
+  what: 'check' | 'streams',
+): Promise<ProbeResult> {
+  const redact = createRedact(
+    secretsOf(
+      probed.kind === 'source'
+        ? { source: probed.party, destination: NOTHING }
+        : { source: NO_SOURCE, destination: probed.party },
+    ),
+  )
+  const signal = AbortSignal.timeout(DEADLINE_MS)
+  try {
+    const streams = await Promise.race([callConnector(services, organizationId, probed, what, signal), aborted(signal)])
+    const message = what === 'check' ? 'The connection works' : `${streams.length} streams`
+    return { success: true, message, streams }
+  } catch (error) {
+    const late = signal.aborted && !(error instanceof ConnectorError)
+    const said = late
+      ? `There was no answer within ${DEADLINE_MS / 1000} seconds`
+      : (error as Error).message || (error as Error).name
+    return { success: false, message: redact(said), streams: [] }
+  }
+}
+
+const NOTHING: ResolvedConfig['destination'] = { name: '', config: {} }
+const NO_SOURCE: ResolvedConfig['source'] = {
+  name: '',
+  stream: '',
+  authentication: { type: 'none', params: {} },
+  config: {},
+}
+
+async function callConnector(
+  services: ProbeServices,
+  organizationId: string,
+  probed: Probed,
+  what: 'check' | 'streams',
+  signal: AbortSignal,
+): Promise<string[]> {
+  const quiet = () => {}
+  const context: Omit<Context, 'config'> = {
+    signal,
+    egress: services.egress,
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    outputs: await readOutputs(services, organizationId, probed.party.config),
+    fault: quiet,
+  }
+  if (probed.kind === 'destination') {
+    const destination = findDestination(probed.party.name)!
+    await destination.check({ ...context, config: applyDefaults(destination.settings, probed.party.config) })
+    return []
+  }
+  const source = findSource(probed.party.name) ?? asConnector(probed.custom!, services.cells())
+  const whole = {
+    ...context,
+    config: applyDefaults(source.settings, probed.party.config),
+    authentication: probed.party.authentication,
+  }
+  if (what === 'streams') return source.listStreams(whole)
+  await source.check(whole)
+  return []
+}
+
+/** Of the outputs in the blob store a source sees the one it names, if it is the organization's own. */
+async function readOutputs(
+  { db, blobs }: ProbeServices,
+  organizationId: string,
+  config: Record<string, unknown>,
+): Promise<OutputReader> {
+  const runId = config.run_id
+  const parts = typeof runId === 'string' ? await findParts(db, organizationId, runId) : null
+  return { blobs, parts: (id) => (id === runId ? parts : null) }
+}
+
+async function findParts(
+  db: Queryable,
+  organizationId: string,
+  runId: string,
+): Promise<ReturnType<OutputReader['parts']>> {
+  const row = await db.first<{ output_parts: { key: string; size: number }[] }>(sql`
+    SELECT output_parts FROM runs WHERE id::text = ${runId} AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL`)
+  return row?.output_parts ?? null
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { destinations, sources } from '../../src/connectors/registry.ts'
+import { sql } from '../../src/storage/database.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const app = await startApp()
+const owner = await registerPerson(app, 'Owner')
+const stranger = await registerPerson(app, 'Stranger')
+
+const source = { name: 'dummy', stream: 'creatures' }
+const destination = { name: 'file', config: {} }
+const create = (config: unknown, more: object = {}) =>
+  app.call('POST', '/api/pipelines', { as: owner, body: { name: 'P', config, ...more } })
+const saved = async (kind: 'sources' | 'destinations', as: typeof owner, body: object) =>
+  (await app.call('POST', `/api/saved/${kind}`, { as, body: { name: 'S', ...body } })).body.id as string
+
+const savedSource = await saved('sources', owner, { connector_name: 'dummy', config: { config: { records: 3 } } })
+const savedDestination = await saved('destinations', owner, { connector_name: 'file', config: {} })
+const foreignSource = await saved('sources', stranger, { connector_name: 'dummy', config: {} })
+const foreignDomain = (await app.call('POST', '/api/domains', { as: stranger, body: { name: 'Theirs' } })).body.id
+
+const nested = (depth: number): object => (depth === 0 ? {} : { a: nested(depth - 1) })
+
+test('the example of every connector makes a pipeline', async () => {
+  for (const { name, example_config } of sources) {
+    const made = await create({ source: example_config, destination })
+    assert.equal(made.status, 201, `${name}: ${made.text}`)
+  }
+  for (const { name, example_config } of destinations) {
+    const made = await create({ source, destination: example_config })
+    assert.equal(made.status, 201, `${name}: ${made.text}`)
+  }
+})
+
+test('a config is given back as it was given, without defaults', async () => {
+  const config = {
+    name: 'inner',
+    source,
+    destination,
+    sync: { mode: 'incremental' },
+    columns: { exclude: ['x'] },
+    run: { max_attempts: 2 },
+  }
+  const made = await create(config)
+  assert.equal(made.status, 201, made.text)
+  const read = await app.call('GET', `/api/pipelines/${made.body.id}`, { as: owner })
+  assert.deepEqual(read.body.config, config)
+})
+
+test('settings that a connector lets be changed stand beside a saved one', async () => {
+  const good = await create({
+    source: { saved_connector_id: savedSource, stream: 'plants', config: { records: 7 } },
+    destination: { saved_connector_id: savedDestination },
+  })
+  assert.equal(good.status, 201, good.text)
+})
+
+test('bad configs are refused with the path of the fault, and nothing is stored', async () => {
+  const before = await counted()
+  const cases: [unknown, string | RegExp][] = [
+    [
+      { source: { ...source, stream: 'crea' }, destination },
+      "config.source.stream: no stream 'crea' in dummy; it has creatures, plants",
+    ],
+    [
+      { source: { ...source, name: 'dumy' }, destination },
+      "config.source.name: there is no source 'dumy'; did you mean 'dummy'?",
+    ],
+    [
+      { source, destination: { name: 'filing' } },
+      /^config\.destination\.name: there is no destination 'filing'; use file/,
+    ],
+    [{ source: { ...source, strem: 'x' }, destination }, "config.source.strem: unknown field; did you mean 'stream'?"],
+    [{ source: { name: 'dummy' }, destination }, /^config\.source\.stream: is required/],
+    [
+      { source: { ...source, config: { recrods: 1 } }, destination },
+      "config.source.config.recrods: unknown field; did you mean 'records'?",
+    ],
+    [
+      { source: { ...source, config: { records: '10' } }, destination },
+      /^config\.source\.config\.records: must be an integer/,
+    ],
+    [
+      { source: { ...source, config: { records: -1 } }, destination },
+      /^config\.source\.config\.records: must be 0 or more/,
+    ],
+    [
+      { source: { ...source, authentication: { type: 'bearer', params: {} } }, destination },
+      /^config\.source\.authentication\.type: 'bearer' is not offered/,
+    ],
+    [
+      { source: { ...source, authentication: { type: 'api_key', params: { token: 5 } } }, destination },
+      /^config\.source\.authentication\.params\.token: must be a string/,
+    ],
+    [
+      { source: { ...source, authentication: 'secret' }, destination },
+      /^config\.source\.authentication: must be an object/,
+    ],
+    [
+      { source, destination: { name: 'file', config: { format: 'xml' } } },
+      /^config\.destination\.config\.format: 'xml' is not allowed; use 'jsonl'/,
+    ],
+    [{ source, destination, extra: 1 }, /^config\.extra: unknown field/],
+    [{ source, destination, sinc: {} }, "config.sinc: unknown field; did you mean 'sync'?"],
+    [{ source }, /^config\.destination: is required/],
+    [{ source: [], destination }, /^config\.source: must be an object/],
+    [
+      { source: { saved_connector_id: foreignSource, stream: 'plants' }, destination },
+      'config.source.saved_connector_id: there is no saved source with this id',
+    ],
+    [
+      { source: { saved_connector_id: savedDestination, stream: 'plants' }, destination },
+      "config.source.saved_connector_id: 'S' is a saved destination; a saved source is needed here",
+    ],
+    [
+      { source, destination: { saved_connector_id: savedSource } },
+      /^config\.destination\.saved_connector_id: 'S' is a saved source/,
+    ],
+    [
+      { source: { saved_connector_id: 'x', stream: 'plants' }, destination },
+      /^config\.source\.saved_connector_id: .*UUID/,
+    ],
+    [
+      { source: { saved_connector_id: savedSource, name: 'dummy', stream: 'plants' }, destination },
+      /^config\.source: give either name or saved_connector_id/,
+    ],
+    [
+      { source: { saved_connector_id: savedSource, stream: 'crea' }, destination },
+      /^config\.source\.stream: no stream 'crea'/,
+    ],
+    [
+      { source: { saved_connector_id: savedSource, stream: 'plants', authentication: { type: 'none' } }, destination },
+      /^config\.source\.authentication: is fixed/,
+    ],
+    [{ source, destination, sync: { mode: 'sometimes' } }, /^config\.sync\.mode: 'sometimes' is not allowed/],
+    [
+      { source, destination, sync: { write: 'upsert', primary_key: ['id'] } },
+      'config.sync.write: file can not upsert; it can append, replace',
+    ],
+    [
+      { source, destination: { name: 'logger' }, sync: { write: 'replace' } },
+      /^config\.sync\.write: logger can not replace/,
+    ],
+    [
+      { source, destination, sync: { mode: 'incremental', write: 'append', lookback_seconds: 60 } },
+      /^config\.sync\.lookback_seconds: .*append/,
+    ],
+    [
+      { source, destination, sync: { lookback_seconds: 60 } },
+      /^config\.sync\.lookback_seconds: needs mode incremental/,
+    ],
+    [
+      { source, destination, columns: { include: ['a'], exclude: ['a'] } },
+      /^config\.columns\.exclude: 'a' is in include too/,
+    ],
+    [{ source, destination, columns: { rename: { a: 'c', b: 'c' } } }, /^config\.columns\.rename: two columns/],
+    [
+      { source, destination, columns: { exclude: ['id'] }, sync: { primary_key: ['id'] } },
+      /^config\.sync\.primary_key: 'id' is left out/,
+    ],
+    [{ source, destination, columns: { hash: 'a' } }, /^config\.columns\.hash: must be an array/],
+    [{ source, destination, run: { max_attempts: 0 } }, /^config\.run\.max_attempts: must be 1 or more/],
+    [{ source, destination, run: { timeout_minutes: 1.5 } }, /^config\.run\.timeout_minutes: must be an integer/],
+    [{ source: { ...source, config: { seed: '********' } }, destination }, /^config\.source\.config\.seed: is a mask/],
+    [
+      { source: { ...source, authentication: { type: 'none', params: nested(40) } }, destination },
+      /^config: is nested too deep/,
+    ],
+    [{ source, destination, name: 'x'.repeat(300_000) }, /^config: is too large \(\d+ KB\); at most 256 KB/],
+    [nested(99), /nested too deep/],
+    ['text', /^config: must be an object/],
+    [null, /^config: must be an object/],
+  ]
+  for (const [config, expected] of cases) {
+    const answer = await create(config)
+    assert.equal(answer.status, 400, `${JSON.stringify(config).slice(0, 200)}: ${answer.text}`)
+    if (typeof expected === 'string') assert.equal(answer.body.detail, expected)
+    else assert.match(answer.body.detail, expected)
+  }
+  assert.equal(await counted(), before)
+})
+
+test('bad schedules, zones, names and domains are refused, and nothing is stored', async () => {
+  const before = await counted()
+  const config = { source, destination }
+  for (const [more, status, expected] of [
+    [{ schedule: '0 0 31 2 *' }, 400, /^schedule: '0 0 31 2 \*' never fires/],
+    [{ schedule: '* * * * * *' }, 400, /^schedule: must have five fields/],
+    [{ schedule: 5 }, 400, /^schedule: must be a string/],
+    [{ timezone: 'Mars/Olympus' }, 400, /^timezone: there is no time zone/],
+    [{ enabled: 'yes' }, 400, /^enabled: must be a boolean/],
+    [{ name: '   ' }, 400, /^name/],
+    [{ name: 'x'.repeat(201) }, 400, /^name/],
+    [{ domain_id: 'x' }, 400, /^domain_id: must be a valid UUID/],
+    [{ domain_id: foreignDomain }, 404, /Domain not found/],
+    [{ domain_id: '00000000-0000-4000-8000-000000000000' }, 404, /Domain not found/],
+  ] as const) {
+    const answer = await create(config, more)
+    assert.equal(answer.status, status, `${JSON.stringify(more)}: ${answer.text}`)
+    assert.match(answer.body.detail, expected)
+  }
+  assert.equal(await counted(), before)
+})
+
+test('several faults are told together', async () => {
+  const { body } = await create({
+    source: { ...source, stream: 'x' },
+    destination: { name: 'file', config: { forma: 1 } },
+  })
+  assert.equal(body.detail.split('\n').length, 2)
+})
+
+const counted = async () =>
+  (await app.services.db.first<{ n: number }>(
+    sql`SELECT (SELECT count(*) FROM pipelines) + (SELECT count(*) FROM audit_log) AS n`,
+  ))!.n

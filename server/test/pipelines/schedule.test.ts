@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkSchedule, checkTimezone, nextTimes } from '../../src/pipelines/schedule.ts'
+
+const times = (schedule: string, timezone: string | null, from: string, count = 3) =>
+  nextTimes(schedule, timezone, new Date(from), count).map((time) => time.toISOString().slice(0, 16))
+const check = (schedule: string, timezone: string | null = null) =>
+  checkSchedule(schedule, timezone, new Date('2026-01-01T00:00:00Z'))
+
+test('lists, ranges, steps, names and both Sundays are read', () => {
+  assert.deepEqual(times('0,30 8-9 * * *', null, '2026-01-01T08:15:00Z'), [
+    '2026-01-01T08:30',
+    '2026-01-01T09:00',
+    '2026-01-01T09:30',
+  ])
+  assert.deepEqual(times('*/20 0 1 * *', null, '2026-01-01T00:00:00Z'), [
+    '2026-01-01T00:20',
+    '2026-01-01T00:40',
+    '2026-02-01T00:00',
+  ])
+  assert.deepEqual(times('0 6 * FEB-mar mon', null, '2026-01-01T00:00:00Z', 2), [
+    '2026-02-02T06:00',
+    '2026-02-09T06:00',
+  ])
+  assert.deepEqual(times('0 0 * * 0', null, '2026-01-01T00:00:00Z'), times('0 0 * * 7', null, '2026-01-01T00:00:00Z'))
+})
+
+test('a day of the month or a day of the week is enough when both are given', () => {
+  assert.deepEqual(times('0 0 13 * 5', null, '2026-04-01T00:00:00Z', 4), [
+    '2026-04-03T00:00',
+    '2026-04-10T00:00',
+    '2026-04-13T00:00',
+    '2026-04-17T00:00',
+  ])
+})
+
+test('29 February waits for a leap year', () => {
+  assert.deepEqual(times('0 0 29 2 *', null, '2026-01-01T00:00:00Z', 2), ['2028-02-29T00:00', '2032-02-29T00:00'])
+})
+
+test('a fixed time that the clock skips comes at the first moment after the gap', () => {
+  assert.deepEqual(times('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z'), [
+    '2026-03-29T01:00',
+    '2026-03-30T00:30',
+    '2026-03-31T00:30',
+  ])
+})
+
+test('a fixed time that the clock shows twice comes once, the first time', () => {
+  assert.deepEqual(times('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z'), [
+    '2026-10-25T00:30',
+    '2026-10-26T01:30',
+    '2026-10-27T01:30',
+  ])
+})
+
+test('a schedule that repeats goes on evenly through both changes', () => {
+  assert.deepEqual(times('*/30 * * * *', 'Europe/Berlin', '2026-03-29T00:15:00Z', 4), [
+    '2026-03-29T00:30',
+    '2026-03-29T01:00',
+    '2026-03-29T01:30',
+    '2026-03-29T02:00',
+  ])
+  assert.deepEqual(times('*/30 * * * *', 'Europe/Berlin', '2026-10-24T23:45:00Z', 6), [
+    '2026-10-25T00:00',
+    '2026-10-25T00:30',
+    '2026-10-25T01:00',
+    '2026-10-25T01:30',
+    '2026-10-25T02:00',
+    '2026-10-25T02:30',
+  ])
+})
+
+test('a change of half an hour is handled like one of a whole hour', () => {
+  assert.deepEqual(times('15 2 * * *', 'Australia/Lord_Howe', '2026-10-03T00:00:00Z', 2), [
+    '2026-10-03T15:30',
+    '2026-10-04T15:15',
+  ])
+})
+
+test('what is no schedule is refused with a sentence', () => {
+  for (const [schedule, sentence] of [
+    ['* * * * * *', /five fields/],
+    ['* * * *', /five fields/],
+    ['@daily', /five fields/],
+    ['0 0 L * *', /no name/],
+    ['0 0 ? * *', /not allowed/],
+    ['0 0 * * MON#2', /not allowed/],
+    ['MON 0 * * *', /no name/],
+    ['0 0 * foo *', /no name/],
+    ['60 * * * *', /minute: 60/],
+    ['10-5 * * * *', /larger/],
+    ['*/61 * * * *', /steps/],
+    ['5/15 * * * *', /not allowed/],
+    [',', /five fields/],
+    [', * * * *', /empty/],
+    ['0 0 31 2 *', /never fires/],
+    ['0 0 30-31 2 *', /never fires/],
+    ['0 0 31 4,6,9,11 *', /never fires/],
+  ] as const)
+    assert.throws(() => check(schedule), { name: 'AppError', code: 'invalid_input', message: sentence }, schedule)
+})
+
+test('a time zone that does not exist is refused, with the one that was meant', () => {
+  assert.throws(() => checkTimezone('Europe/Berln'), { message: /did you mean 'Europe\/Berlin'/ })
+  for (const zone of ['Mars/Olympus', '+02:00', '', ' ', '../../etc/passwd'])
+    assert.throws(() => checkTimezone(zone), zone)
+  checkTimezone('America/Argentina/Buenos_Aires')
+  checkTimezone('UTC')
+})
