@@ -5,20 +5,12 @@ import itertools
 import os
 
 from cell import protocol
+from cell.modules import ALLOWED_MODULES
 from cell.report import SOURCE_FILE, JobError
+from cell.validator import validate
 from svc.errors import ConfigError
 from svc.source.loader import load_source
 from svc.source.records import RecordEncoder
-
-try:
-    from cell.modules import ALLOWED_MODULES
-    from cell.validator import validate
-except ImportError:
-    ALLOWED_MODULES = ()
-
-    def validate(code, modules, name):
-        return {"valid": True}
-
 
 MAX_STATE_BYTES = 1 << 20
 PAGE_BYTES = 128 * 1024

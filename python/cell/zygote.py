@@ -103,10 +103,7 @@ def own_modules():
 
 
 def preload(extra):
-    try:
-        from cell.modules import ALLOWED_MODULES
-    except ImportError:
-        ALLOWED_MODULES = "json re math datetime decimal base64 hashlib hmac uuid collections itertools functools random time zoneinfo logging typing dataclasses enum csv string xml.etree.ElementTree zlib gzip".split()
+    from cell.modules import ALLOWED_MODULES
 
     for name in (*ALLOWED_MODULES, *own_modules(), *extra):
         try:

@@ -11,7 +11,7 @@
  * requests are aborted. A page is handed over before the next one is read, so a slow consumer stops the cell.
  */
 import type { Socket } from 'node:net'
-import { CellFailure, explainExit, explainReport, limitReached, protocolBroken } from './failure.ts'
+import { explainExit, explainReport, limitReached, NetworkMissing, protocolBroken } from './failure.ts'
 import type { LogLevel } from './frames.ts'
 import {
   encodeFrame,
@@ -237,7 +237,7 @@ class Call {
     if (frame.kind === 'secrets') {
       return encodeFrame(HOST_KINDS.answer, Buffer.from(JSON.stringify(this.#handlers.secrets?.() ?? {})))
     }
-    if (!this.#handlers.http) throw new CellFailure('sandbox', 'this call of the source may not send HTTP requests')
+    if (!this.#handlers.http) throw new NetworkMissing()
     return this.#handlers.http(frame.requests, this.#aborter.signal)
   }
 

@@ -21,6 +21,13 @@ export class CellFailure extends ConnectorError {
   }
 }
 
+/** A source asked for the network in a call that has none. */
+export class NetworkMissing extends CellFailure {
+  constructor() {
+    super('source', 'the source sends HTTP requests where it has no network')
+  }
+}
+
 const UNITS: Readonly<Record<keyof CellLimits, string>> = {
   memory_mb: 'MB of memory',
   cpu_seconds: 'seconds of processor time',

@@ -14,6 +14,7 @@ import { createHandoff } from './handoff.ts'
 import { connect } from './interactive.ts'
 import { listStreams, requireConnection } from './preview.ts'
 import { getZygote } from './provider.ts'
+import { DYNAMIC_STREAMS } from './validate.ts'
 import type { Zygote } from './zygote.ts'
 
 export interface PythonSourceOptions {
@@ -36,7 +37,7 @@ export function pythonSource(options: PythonSourceOptions): Source<Settings> {
     name: options.source_name,
     display_name: options.display_name,
     description: options.description,
-    streams: options.streams,
+    streams: options.streams.includes(DYNAMIC_STREAMS) ? 'dynamic' : options.streams,
     auth_types: ['none', 'api_key', 'bearer', 'basic', 'oauth2_client_credentials'],
     settings,
     capabilities: { incremental: resumable, resumable, parallel: false, columns: false, encodings: ['ndjson'] },

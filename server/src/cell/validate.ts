@@ -1,0 +1,133 @@
+/**
+ * Validation of a custom source. The code is parsed in one cell; only where its streams cannot be read from it, and it is
+ * valid otherwise, get_streams is run in a second one, without network. What comes back is checked like everything else
+ * from a cell: the parser is native code that has just read an attacker's text.
+ */
+import { NetworkMissing } from './failure.ts'
+import type { JsonValue } from './frames.ts'
+import { callForPerson, type SourceInput } from './interactive.ts'
+import { readStreams } from './preview.ts'
+
+export interface ValidationItem {
+  line: number
+  column: number
+  message: string
+  severity: 'error' | 'warning'
+}
+
+export interface ExtractedSchema {
+  config_class_name: string | null
+  config_fields: { name: string; type_hint: string | null; required: boolean }[]
+  auth_class_name: string | null
+  auth_type: string | null
+}
+
+export interface ValidationResult {
+  valid: boolean
+  errors: ValidationItem[]
+  warnings: ValidationItem[]
+  extracted_source_name: string | null
+  extracted_streams: string[] | null
+  extracted_schema: ExtractedSchema
+}
+
+/** The one entry of the streams of a source that has to ask a server for them. */
+export const DYNAMIC_STREAMS = 'dynamic'
+
+const VALIDATION_SECONDS = 10
+const NO_SCHEMA: ExtractedSchema = {
+  config_class_name: null,
+  config_fields: [],
+  auth_class_name: null,
+  auth_type: null,
+}
+
+export async function validateCode(
+  code: string,
+  source_name?: string,
+  options: Omit<SourceInput, 'code' | 'egress' | 'authentication' | 'config'> = {},
+): Promise<ValidationResult> {
+  const input: SourceInput = { wall_seconds: VALIDATION_SECONDS, ...options, code }
+  const { result, failure } = await callForPerson(input, { op: 'validate', source_name: source_name ?? null })
+  if (failure) return refuse(`the code cannot be read: ${failure.message}`)
+  const report = readReport(result)
+  if (report === null) return refuse('the code cannot be read: the validation gave no usable answer')
+  const { streams_need_run, ...validation } = report
+  return validation.valid && streams_need_run ? addStreams(validation, input) : validation
+}
+
+async function addStreams(validation: ValidationResult, input: SourceInput): Promise<ValidationResult> {
+  const { result, failure } = await callForPerson(input, { op: 'streams' })
+  if (failure === null) return { ...validation, extracted_streams: readStreams(result) }
+  if (failure instanceof NetworkMissing) {
+    const message = 'get_streams sends requests, so the streams are known only with credentials: they count as dynamic'
+    const warnings = [...validation.warnings, item(message, 'warning')]
+    return { ...validation, warnings, extracted_streams: [DYNAMIC_STREAMS] }
+  }
+  return { ...refuse(`get_streams fails: ${failure.message}`), warnings: validation.warnings }
+}
+
+function item(message: string, severity: ValidationItem['severity']): ValidationItem {
+  return { line: 1, column: 0, message, severity }
+}
+
+function refuse(message: string): ValidationResult {
+  return {
+    valid: false,
+    errors: [item(message, 'error')],
+    warnings: [],
+    extracted_source_name: null,
+    extracted_streams: null,
+    extracted_schema: NO_SCHEMA,
+  }
+}
+
+type Fields = { [key: string]: JsonValue }
+
+function readReport(value: JsonValue): (ValidationResult & { streams_need_run: boolean }) | null {
+  if (!isFields(value)) return null
+  const errors = readItems(value.errors, 'error')
+  const warnings = readItems(value.warnings, 'warning')
+  const schema = readSchema(value.extracted_schema)
+  if (errors === null || warnings === null || schema === null) return null
+  const streams = value.extracted_streams
+  return {
+    valid: value.valid === true && errors.length === 0,
+    errors,
+    warnings,
+    extracted_source_name: textOrNull(value.extracted_source_name),
+    extracted_streams: Array.isArray(streams) ? streams.filter((name) => typeof name === 'string') : null,
+    extracted_schema: schema,
+    streams_need_run: value.streams_need_run === true,
+  }
+}
+
+function isFields(value: JsonValue | undefined): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+function readItems(value: JsonValue | undefined, severity: ValidationItem['severity']): ValidationItem[] | null {
+  if (!Array.isArray(value)) return null
+  return value.map((each) => {
+    const { line, column, message } = isFields(each) ? each : {}
+    return { line: Number(line) || 1, column: Number(column) || 0, message: String(message), severity }
+  })
+}
+
+function readSchema(value: JsonValue | undefined): ExtractedSchema | null {
+  if (!isFields(value) || !Array.isArray(value.config_fields)) return null
+  return {
+    config_class_name: textOrNull(value.config_class_name),
+    config_fields: value.config_fields.filter(isFields).map((field) => ({
+      name: String(field.name),
+      type_hint: textOrNull(field.type_hint),
+      required: field.required === true,
+    })),
+    auth_class_name: textOrNull(value.auth_class_name),
+    auth_type: textOrNull(value.auth_type),
+  }
+}
