@@ -1,0 +1,211 @@
+"""Imports and calls that a custom source may not have, wherever in the code they stand.
+
+The kernel is what holds a source in; these checks tell an author early and by name what would fail there. So they look
+at what can be seen: names and their aliases, attributes of imported modules, literal arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Callable, Iterable
+
+from cell.modules import FILE_FUNCTIONS, POWERFUL, REFUSED_SUBMODULES, SVC_EXPORTS, instead_of
+from cell.scopes import MAX_PATH, Program, Scope, fold_text
+
+Report = Callable[[ast.AST, str], None]
+
+_NO_FILES = "a source has no file system"
+_NO_NEW_CODE = "code is not made at run time"
+# Built-in names, and why not.
+BUILTINS = {
+    "eval": f"{_NO_NEW_CODE}; parse data with json.loads",
+    "exec": _NO_NEW_CODE,
+    "compile": f"{_NO_NEW_CODE} (for patterns there is re.compile)",
+    "open": f"{_NO_FILES}; keep data in memory (svc.text has StringIO and BytesIO)",
+    "input": "nobody is there to answer; settings are in self.config",
+    "breakpoint": "nobody is there to debug; use self.log, or python -m svc preview on your machine",
+    "globals": "keep values in attributes of self",
+    "help": "it does not exist in a cell",
+    "exit": "end by returning, or raise an exception that says why",
+    "quit": "end by returning, or raise an exception that says why",
+    "__import__": "import modules with an import statement",
+    "__builtins__": "the interpreter's inside is not for sources",
+    "__loader__": "the interpreter's inside is not for sources",
+    "__spec__": "the interpreter's inside is not for sources",
+}
+# Attributes by which one climbs from any object to the interpreter.
+LADDERS = frozenset({
+    "__globals__", "__builtins__", "__subclasses__", "__code__", "__closure__", "__import__", "__loader__", "__spec__",
+    "__bases__", "__base__", "__mro__", "__reduce_ex__", "f_globals", "f_locals", "f_builtins", "f_back", "f_code",
+    "gi_frame", "gi_code", "cr_frame", "ag_frame", "tb_frame",
+})  # fmt: skip
+_IN_TEXT = ("__globals__", "__builtins__", "__subclasses__", "__import__")
+# Refused modules whose calls are worth an error of their own: each has to be replaced.
+_OPERATING = frozenset({"os", "shutil", "pathlib", "io", "tempfile", "glob", "subprocess", "sys", "importlib", "builtins"})
+_TAKE_A_PATH = ("xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse")
+
+
+class ForbiddenCheck:
+    def __init__(self, program: Program, allowed: Iterable[str], report: Report) -> None:
+        self.program = program
+        self.allowed = frozenset(allowed) | frozenset(SVC_EXPORTS)
+        self.parents = {name.rsplit(".", count)[0] for name in self.allowed for count in range(1, name.count(".") + 1)}
+        self.report = report
+        self.called: set[int] = set()
+        self.docstrings: set[int] = set()
+        self.reassigned: set[int] = set()
+
+    def run(self) -> None:
+        for node, _ in self.program.nodes:
+            self._note(node)
+        for node, scope in self.program.nodes:
+            check = _CHECKS.get(type(node))
+            if check is not None:
+                check(self, node, scope)
+
+    def _note(self, node: Any) -> None:
+        if isinstance(node, ast.Call):
+            self.called.add(id(node.func))
+        elif isinstance(node, ast.Expr):
+            self.docstrings.add(id(node.value))
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            # `eval = eval` gives the name no meaning of its own.
+            if node.targets[0].id in BUILTINS:
+                name = node.targets[0].id
+                self.reassigned.update(
+                    id(each) for each in ast.walk(node.value) if isinstance(each, ast.Name) and each.id == name
+                )
+
+    def _module_allowed(self, name: str) -> bool:
+        return name in self.allowed or name in self.parents
+
+    def _import(self, node: ast.Import, scope: Scope) -> None:
+        for alias in node.names:
+            if not self._module_allowed(alias.name):
+                self._refuse_import(node, alias.name)
+
+    def _from(self, node: ast.ImportFrom, scope: Scope) -> None:
+        module = node.module or ""
+        if node.level:
+            self.report(
+                node, f"relative import of '{'.' * node.level}{module}' is not allowed; a custom source is one file"
+            )
+            return
+        if not self._module_allowed(module):
+            self._refuse_import(node, module)
+            return
+        for alias in node.names:
+            self._from_name(node, module, alias.name)
+
+    def _from_name(self, node: ast.ImportFrom, module: str, name: str) -> None:
+        full = f"{module}.{name}"
+        if name == "*" or self._module_allowed(full):
+            return
+        bare = name.lstrip("_")
+        if bare in POWERFUL:
+            self.report(node, f"import of '{bare}' (through '{module}') is not allowed; {instead_of(bare)}")
+        elif module in SVC_EXPORTS:
+            if name not in SVC_EXPORTS[module]:
+                has = ", ".join(sorted(SVC_EXPORTS[module]))
+                self.report(node, f"import of '{full}' is not allowed; {module} has {has}")
+        elif full in REFUSED_SUBMODULES:
+            self._refuse_import(node, full)
+        elif full in FILE_FUNCTIONS:
+            self.report(node, f"import of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
+
+    def _refuse_import(self, node: ast.AST, module: str, how: str = "") -> None:
+        self.report(node, f"import of '{module}'{how} is not allowed; {instead_of(module)}")
+
+    def _name(self, node: ast.Name, scope: Scope) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            return
+        if node.id in BUILTINS:
+            if id(node) in self.reassigned or not scope.binds(node.id):
+                self._refuse_builtin(node, node.id)
+        elif node.id in self.program.imports:
+            self._use(node, self.program.imports[node.id])
+
+    def _refuse_builtin(self, node: ast.AST, name: str) -> None:
+        what = "call" if id(node) in self.called else "use"
+        if name != "__import__" or what == "use":
+            self.report(node, f"{what} of '{name}' is not allowed; {BUILTINS[name]}")
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> None:
+        if node.attr in LADDERS:
+            self.report(node, f"use of the attribute '{node.attr}' is not allowed; it reaches into the interpreter")
+            return
+        full = self.program.dotted(node)
+        if full is not None:
+            self._use(node, full)
+            return
+        if id(node) in self.called:
+            root, path = _path(node)
+            if root in _OPERATING and not scope.binds(root):
+                self.report(node, f"call of '{path}' is not allowed; {instead_of(root)}")
+
+    def _use(self, node: Any, full: str) -> None:
+        """Something read from an imported module, by its full name."""
+        parts = full.split(".")
+        called = id(node) in self.called
+        if parts[0] in _OPERATING:
+            if called and full != "importlib.import_module":
+                self.report(node, f"call of '{full}' is not allowed; {instead_of(parts[0])}")
+        elif full in FILE_FUNCTIONS and isinstance(node, ast.Attribute):
+            what = "call" if called else "use"
+            self.report(node, f"{what} of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
+        elif isinstance(node, ast.Attribute) and parts[0] not in POWERFUL and parts[-1].lstrip("_") in POWERFUL:
+            module = parts[-1].lstrip("_")
+            self.report(node, f"use of '{module}' through '{'.'.join(parts[:-1])}' is not allowed; {instead_of(module)}")
+
+    def _call(self, node: ast.Call, scope: Scope) -> None:
+        full = self.program.dotted(node.func)
+        name = node.func.id if isinstance(node.func, ast.Name) and not scope.binds(node.func.id) else None
+        first = fold_text(node.args[0]) if node.args else None
+        if name == "__import__" or full in ("importlib.import_module", "importlib.__import__"):
+            how = f" through {'__import__' if name else 'importlib'}"
+            self._refuse_import(node, first or "a module named at run time", how)
+        elif full in _TAKE_A_PATH and first is not None:
+            self.report(node, f"call of '{full}' with a path is not allowed; {_NO_FILES}: use fromstring")
+        elif full == "logging.basicConfig" and any(each.arg == "filename" for each in node.keywords):
+            self.report(node, f"call of 'logging.basicConfig' with a file is not allowed; {_NO_FILES}: use self.log")
+        elif name in ("getattr", "setattr", "delattr", "hasattr") and len(node.args) > 1:
+            self._attribute_by_text(node, node.args[0], fold_text(node.args[1]))
+        elif full in ("operator.attrgetter", "operator.methodcaller"):
+            for each in node.args:
+                for part in (fold_text(each) or "").split("."):
+                    self._attribute_by_text(node, None, part)
+
+    def _attribute_by_text(self, node: ast.AST, target: Any, text: str | None) -> None:
+        if text in LADDERS or text in ("eval", "exec"):
+            self.report(node, f"use of '{text}' by its name as text is not allowed; it reaches into the interpreter")
+            return
+        full = self.program.dotted(target) if target is not None else None
+        if text and full and (text.lstrip("_") in POWERFUL or f"{full}.{text}" in FILE_FUNCTIONS or text in BUILTINS):
+            self.report(node, f"use of '{full}.{text}' is not allowed; {instead_of(text.lstrip('_'))}")
+
+    def _constant(self, node: ast.Constant, scope: Scope) -> None:
+        if isinstance(node.value, str) and "__" in node.value and id(node) not in self.docstrings:
+            for each in _IN_TEXT:
+                if each in node.value:
+                    self.report(node, f"the text '{each}' is not allowed; it reaches into the interpreter")
+                    return
+
+
+def _path(node: Any) -> tuple[str, str]:
+    """The name that an attribute chain starts with, and the whole chain."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < MAX_PATH:
+        parts.append(node.attr)
+        node = node.value
+    root = node.id if isinstance(node, ast.Name) else ""
+    return root, ".".join([root, *reversed(parts)])
+
+
+_CHECKS: dict[type, Any] = {
+    ast.Import: ForbiddenCheck._import,
+    ast.ImportFrom: ForbiddenCheck._from,
+    ast.Name: ForbiddenCheck._name,
+    ast.Attribute: ForbiddenCheck._attribute,
+    ast.Call: ForbiddenCheck._call,
+    ast.Constant: ForbiddenCheck._constant,
+}

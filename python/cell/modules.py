@@ -1,0 +1,122 @@
+"""What a custom source may import, and what to say about the rest.
+
+`ALLOWED_MODULES` is both the list that validation checks against and the list that the zygote imports before a cell is
+sealed: after that no file can be opened, so a module that is not here does not exist. All of them compute; none opens a
+file, a socket or a process by itself. Modules that a Python version lacks are left out when they fail to import.
+"""
+
+from __future__ import annotations
+
+ALLOWED_MODULES = (
+    "__future__", "abc", "array", "base64", "binascii", "bisect", "bz2", "calendar", "cmath", "codecs", "collections",
+    "collections.abc", "colorsys", "contextlib", "contextvars", "copy", "csv", "dataclasses", "datetime", "decimal",
+    "difflib", "email", "email.header", "email.message", "email.parser", "email.policy", "email.utils", "enum",
+    "fnmatch", "fractions", "functools", "graphlib", "gzip", "hashlib", "heapq", "hmac", "html", "html.entities",
+    "html.parser", "http", "ipaddress", "itertools", "json", "json.decoder", "json.encoder", "keyword", "logging",
+    "lzma", "math", "numbers", "operator", "pprint", "quopri", "random", "re", "reprlib", "secrets", "statistics",
+    "string", "stringprep", "struct", "svc", "svc.http", "svc.log", "svc.source", "svc.source.base",
+    "svc.source.models", "svc.text", "textwrap", "time", "tomllib", "traceback", "types", "typing", "unicodedata",
+    "uuid", "warnings", "weakref", "xml", "xml.dom", "xml.dom.minidom", "xml.etree", "xml.etree.ElementTree", "zlib",
+    "zoneinfo",
+)  # fmt: skip
+
+# The public names of the package, so that `from svc.http import urllib` is seen. A test compares them with `__all__`.
+SVC_EXPORTS = {
+    "svc": frozenset({"__version__", "http", "log", "source", "text"}),
+    "svc.source": frozenset({"base", "models"}),
+    "svc.source.base": frozenset({"AbstractSource", "ConfigError", "Source", "SourceConfig"}),
+    "svc.source.models": frozenset({"ConfigError", "Record", "SourceAuth", "SourceConfig", "SourceRecord"}),
+    "svc.http": frozenset({
+        "AuthenticationFailed", "ConnectionFailed", "Headers", "HttpClient", "HttpError", "LimitExceeded", "Refused",
+        "Response", "StatusError", "Timeout", "add_params", "basic_credentials", "hmac_digest", "hmac_signature",
+        "jwt_decode", "jwt_encode", "parse_qs", "quote", "unquote", "urlencode", "urljoin", "urlsplit",
+    }),
+    "svc.log": frozenset({"Log", "route_logging"}),
+    "svc.text": frozenset({"BytesIO", "StringIO", "csv_rows", "to_csv"}),
+}  # fmt: skip
+
+# Modules that reach out of the process or into the interpreter. Also refused as attributes: `random._os`.
+POWERFUL = frozenset({
+    "asyncio", "builtins", "code", "codeop", "concurrent", "ctypes", "dbm", "fcntl", "fileinput", "ftplib", "gc", "glob",
+    "grp", "imaplib", "imp", "importlib", "inspect", "io", "linecache", "marshal", "mmap", "multiprocessing", "nt",
+    "os", "pathlib", "pickle", "pkgutil", "platform", "poplib", "posix", "posixpath", "pty", "pwd", "readline",
+    "requests", "resource", "runpy", "select", "selectors", "shelve", "shutil", "signal", "site", "smtplib", "socket",
+    "socketserver", "sqlite3", "ssl", "subprocess", "sys", "sysconfig", "tempfile", "termios", "thread", "threading",
+    "tokenize", "urllib", "venv", "webbrowser", "xmlrpc", "zipfile", "zipimport",
+})  # fmt: skip
+
+# Submodules of allowed packages that are not themselves allowed: `from http import client`.
+REFUSED_SUBMODULES = frozenset({
+    "email.mime", "email.generator", "http.client", "http.cookiejar", "http.cookies", "http.server", "json.tool",
+    "logging.config", "logging.handlers", "xml.parsers", "xml.sax", "xml.dom.pulldom",
+})  # fmt: skip
+
+# Functions of allowed modules that open files, and what to use.
+FILE_FUNCTIONS = {
+    "bz2.BZ2File": "bz2.decompress",
+    "bz2.open": "bz2.decompress",
+    "codecs.open": "the bytes of a response",
+    "gzip.open": "gzip.decompress",
+    "logging.FileHandler": "self.log",
+    "lzma.LZMAFile": "lzma.decompress",
+    "lzma.open": "lzma.decompress",
+}
+
+_NO_FILES = "a source has no file system; keep text in memory (svc.text has StringIO and BytesIO)"
+_NO_NETWORK = "use self.http, the platform's HTTP client"
+_NO_PROCESS = "a source starts no processes and sends no signals"
+_NO_THREADS = "a source has one thread; send requests in parallel with self.http.get_many"
+_NO_INSIDE = "the interpreter's inside is not for sources"
+_DATES = "use datetime and zoneinfo"
+_PLAIN = "it is not installed here; plain Python (csv, statistics, itertools, collections) does the work"
+_MARKUP = "use html.parser or xml.etree.ElementTree"
+_JSON = "use json"
+_CLOUD = "use self.http; svc.http has jwt_encode and hmac_signature for signed requests"
+
+INSTEAD = {
+    "os": "a source has no operating system; settings are in self.config, credentials in self.authentication",
+    "sys": "a source ends by returning, and logs with self.log",
+    "subprocess": _NO_PROCESS,
+    "socket": _NO_NETWORK,
+    "urllib": f"{_NO_NETWORK}; quote, urlencode, urljoin and urlsplit are in svc.http",
+    "requests": f"{_NO_NETWORK}, whose calls look the same: self.http.get(url, params=…).json()",
+    **dict.fromkeys(("httpx", "aiohttp", "urllib3", "httplib2", "http.client", "ftplib", "smtplib", "paramiko", "ssl",
+                     "socketserver", "websockets", "xmlrpc", "grpc", "requests_oauthlib", "requests_toolbelt"), _NO_NETWORK),
+    **dict.fromkeys(("io", "pathlib", "tempfile", "shutil", "glob", "fileinput", "zipfile", "tarfile", "linecache",
+                     "configparser", "dbm", "fcntl", "mmap"), _NO_FILES),
+    **dict.fromkeys(("threading", "multiprocessing", "asyncio", "concurrent", "queue", "trio", "anyio", "_thread",
+                     "joblib"), _NO_THREADS),
+    **dict.fromkeys(("signal", "pty", "resource", "sched"), _NO_PROCESS),
+    **dict.fromkeys(("importlib", "builtins", "ctypes", "cffi", "gc", "inspect", "code", "ast", "dis", "runpy", "pkgutil",
+                     "atexit", "tracemalloc", "faulthandler"), _NO_INSIDE),
+    **dict.fromkeys(("pandas", "numpy", "polars", "pyarrow", "duckdb", "scipy", "dask"), _PLAIN),
+    **dict.fromkeys(("dateutil", "pytz", "pendulum", "arrow", "tzlocal", "ciso8601", "dateparser", "iso8601"), _DATES),
+    **dict.fromkeys(("bs4", "lxml", "xmltodict", "html5lib", "parsel", "feedparser"), _MARKUP),
+    **dict.fromkeys(("pickle", "marshal", "shelve", "orjson", "ujson", "simplejson", "rapidjson", "msgspec"), _JSON),
+    **dict.fromkeys(("boto3", "botocore", "google", "googleapiclient", "azure", "stripe", "github", "slack_sdk",
+                     "simple_salesforce", "hubspot"), _CLOUD),
+    **dict.fromkeys(("jwt", "jose", "authlib", "oauthlib", "cryptography", "Crypto", "nacl"),
+                    "svc.http has jwt_encode, jwt_decode and hmac_signature; OAuth client credentials are an authentication type"),
+    **dict.fromkeys(("pydantic", "attr", "attrs", "marshmallow"), "extend SourceConfig, or use dataclasses"),
+    **dict.fromkeys(("tenacity", "backoff", "retry", "retrying", "ratelimit"), "self.http tries again by itself: retries=…"),
+    **dict.fromkeys(("dotenv", "environs", "decouple"), "settings are in self.config, credentials in self.authentication"),
+    **dict.fromkeys(("psycopg2", "psycopg", "sqlalchemy", "pymysql", "sqlite3", "pymongo", "redis"),
+                    "a custom source reads over HTTP; for databases there are built-in connectors"),
+    **dict.fromkeys(("yaml", "toml"), "use json, or tomllib where the Python has it"),
+    **dict.fromkeys(("dlt", "singer_sdk", "airbyte_cdk", "singer"), "extend AbstractSource from svc.source.base"),
+    **dict.fromkeys(("loguru", "structlog", "rich", "tqdm"), "use self.log"),
+    **dict.fromkeys(("gql", "graphql"), "send the query with self.http.post(url, json={\"query\": …, \"variables\": …})"),
+    **dict.fromkeys(("locale", "gettext"), "use str.format, or decimal"),
+    "unittest": "test a source on your own machine: python -m svc preview",
+    "pytest": "test a source on your own machine: python -m svc preview",
+    "typing_extensions": "use typing",
+}  # fmt: skip
+
+
+def instead_of(module: str) -> str:
+    """What to do without a module."""
+    top = module.split(".")[0]
+    if top == "svc":
+        return f"the package has {', '.join(sorted(SVC_EXPORTS))}"
+    known = INSTEAD.get(module) or INSTEAD.get(top)
+    return known or "it is not among the modules of a cell (docs/custom-sources.md lists them)"
