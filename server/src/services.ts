@@ -3,13 +3,14 @@
  * whoever needs it. Closing goes in the opposite order.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { cellSettings } from './cell/settings.ts'
 import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
 import { OperatorError } from './errors.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
+import { createLog } from './log.ts'
 import { createRunMessages, type RunMessages } from './runs/messages.ts'
 import type { BlobStore } from './storage/blobs.ts'
 import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } from './storage/data-folder.ts'
@@ -113,14 +114,6 @@ export function composeServices(
     close,
   }
 }
-
-const createLog = (config: Config): Logger =>
-  pino({
-    level: config.LOG_LEVEL,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: ['req.headers.authorization', 'req.headers["x-api-key"]'],
-  })
 
 /** The embedded database with the secrets kept beside it, or what the environment names. */
 async function openStore(

@@ -75,8 +75,16 @@ export function connectDatabase(
     idleTimeoutMillis: 30_000,
   }
   const pool = new pg.Pool({ ...options, max: poolSize })
+  let closing = false
   // A connection that breaks while idle would otherwise end the process; the pool makes a new one by itself.
-  pool.on('error', onError)
+  pool.on('error', (error) => {
+    if (!closing) onError(error)
+  })
+  const open = new Set<Promise<void>>()
+  pool.on('connect', (client) => {
+    const ended = new Promise<void>((resolve) => client.once('end', resolve)).finally(() => open.delete(ended))
+    open.add(ended)
+  })
   const listeners = new Set<() => Promise<void>>()
 
   return {
@@ -114,8 +122,11 @@ export function connectDatabase(
     },
     usage: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
+      closing = true
       await Promise.all([...listeners].map((stop) => stop()))
       await pool.end()
+      // The pool only asks its connections to end; whoever stops or drops the database next needs them gone.
+      await Promise.all(open)
     },
   }
 }

@@ -1,0 +1,76 @@
+/**
+ * The files that are made from the program, so that they can not disagree with it: `npm run docs` writes them, and a
+ * test fails when one is stale or superfluous.
+ */
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { configurationTable } from '../server/src/config.ts'
+import { destinations, sources } from '../server/src/connectors/registry.ts'
+import { catalogue } from '../server/src/errors.ts'
+import type { App } from '../server/src/http/app.ts'
+import type { Queryable } from '../server/src/storage/database.ts'
+import { permissionsTable } from '../server/src/tenancy/permissions.ts'
+import { describeSchema } from './describe-schema.ts'
+
+export const root = path.resolve(import.meta.dirname, '..')
+
+/** Everything in this folder is generated. */
+export const CONNECTORS = 'docs/connectors'
+
+/** Texts by their path from the root of the repository. */
+export async function makeDocuments(app: App, db: Queryable): Promise<Map<string, string>> {
+  return new Map([
+    ['docs/configuration.md', configurationPage()],
+    ['docs/errors.md', errorsPage()],
+    ['docs/permissions.md', permissionsPage()],
+    ['docs/openapi.json', `${JSON.stringify(app.swagger(), null, 2)}\n`],
+    ['server/src/storage/schema.sql', await describeSchema(db)],
+    ...(await connectorPages()),
+  ])
+}
+
+const configurationPage = () => `# Settings
+
+Settings are environment variables, read once at start. All of them are optional with the embedded database. \`npx sluice config\` prints those in force, with secrets masked. A start with wrong settings lists every problem at once.
+
+${configurationTable()}
+`
+
+const errorsPage = () => `# Errors
+
+Every error is JSON with one field, \`detail\`: a sentence that says what is wrong and what to do. The header \`X-Request-Id\` of the answer names the line in the service's log.
+
+| Status | When |
+|---|---|
+${Object.values(catalogue)
+  .map(({ status, about }) => `| ${status} | ${about} |`)
+  .join('\n')}
+`
+
+const permissionsPage = () => `# Permissions
+
+Each member of an organization has one role in it. A domain role raises the permissions marked so inside that one domain, and never lowers any. Roles are read with every request: a change takes effect with the next one.
+
+${permissionsTable()}
+
+Beyond the table: nobody changes or removes the owner, an admin neither changes nor removes another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys.
+`
+
+type Page = (connector: { name: string }) => string
+
+/** One page per system: a source and a destination of the same name share it. */
+async function connectorPages(): Promise<[string, string][]> {
+  const module = path.join(root, 'server/src/connectors/docs.ts')
+  if (!existsSync(module)) return []
+  const { connectorPage } = (await import(module)) as { connectorPage: Page }
+  const names = new Set([...sources, ...destinations].map(({ name }) => name))
+  return [...names].sort().map((name) => [`${CONNECTORS}/${name}.md`, connectorPage({ name })])
+}
+
+/** Files that lie where only generated ones belong. */
+export async function findSuperfluous(documents: Map<string, string>): Promise<string[]> {
+  const folder = path.join(root, CONNECTORS)
+  const files = existsSync(folder) ? await readdir(folder) : []
+  return files.map((file) => `${CONNECTORS}/${file}`).filter((file) => !documents.has(file))
+}

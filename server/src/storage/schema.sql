@@ -1,0 +1,432 @@
+-- Made by `npm run docs` from a migrated database; changes belong into a new migration.
+
+CREATE TABLE api_keys (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  created_by uuid NOT NULL,
+  name text NOT NULL,
+  key_prefix text NOT NULL,
+  key_hash bytea NOT NULL,
+  scopes jsonb NOT NULL DEFAULT '{}'::jsonb,
+  last_used_at timestamp with time zone,
+  expires_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  revoked_at timestamp with time zone,
+  CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT api_keys_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX api_keys_created_idx ON public.api_keys USING btree (organization_id, created_at DESC, id) WHERE (revoked_at IS NULL);
+CREATE INDEX api_keys_creator_idx ON public.api_keys USING btree (created_by);
+CREATE UNIQUE INDEX api_keys_hash_key ON public.api_keys USING btree (key_hash);
+
+CREATE TABLE audit_log (
+  id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  organization_id uuid,
+  at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  actor_id uuid,
+  actor_email text,
+  api_key_id uuid,
+  action text NOT NULL,
+  object_type text NOT NULL,
+  object_id text,
+  details jsonb NOT NULL DEFAULT '{}'::jsonb,
+  request_id text,
+  client_address text,
+  CONSTRAINT audit_log_pkey PRIMARY KEY (id),
+  CONSTRAINT audit_log_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX audit_log_action_idx ON public.audit_log USING btree (organization_id, action, at DESC, id DESC);
+CREATE INDEX audit_log_actor_idx ON public.audit_log USING btree (organization_id, actor_id, at DESC, id DESC);
+CREATE INDEX audit_log_object_idx ON public.audit_log USING btree (organization_id, object_id, at DESC, id DESC);
+CREATE INDEX audit_log_organization_idx ON public.audit_log USING btree (organization_id, at DESC, id DESC);
+CREATE INDEX audit_log_type_idx ON public.audit_log USING btree (organization_id, object_type, at DESC, id DESC);
+
+CREATE TABLE blob_deletions (
+  prefix text NOT NULL,
+  due_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT blob_deletions_pkey PRIMARY KEY (prefix)
+);
+CREATE INDEX blob_deletions_due_idx ON public.blob_deletions USING btree (due_at);
+
+CREATE TABLE custom_source_versions (
+  custom_source_id uuid NOT NULL,
+  version integer NOT NULL,
+  code text NOT NULL,
+  streams jsonb NOT NULL,
+  config_schema jsonb NOT NULL DEFAULT '{}'::jsonb,
+  created_by uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT custom_source_versions_pkey PRIMARY KEY (custom_source_id, version),
+  CONSTRAINT custom_source_versions_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL,
+  CONSTRAINT custom_source_versions_custom_source_id_fkey FOREIGN KEY (custom_source_id) REFERENCES custom_sources(id) ON DELETE CASCADE
+);
+
+CREATE TABLE custom_sources (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  name text NOT NULL,
+  source_name text NOT NULL,
+  description text,
+  version integer NOT NULL DEFAULT 1,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT custom_sources_pkey PRIMARY KEY (id),
+  CONSTRAINT custom_sources_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX custom_sources_created_idx ON public.custom_sources USING btree (organization_id, created_at DESC, id);
+CREATE UNIQUE INDEX custom_sources_name_key ON public.custom_sources USING btree (organization_id, source_name);
+
+CREATE TABLE domain_roles (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  domain_id uuid NOT NULL,
+  role text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT domain_roles_pkey PRIMARY KEY (id),
+  CONSTRAINT domain_roles_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'member'::text]))),
+  CONSTRAINT domain_roles_organization_id_domain_id_fkey FOREIGN KEY (organization_id, domain_id) REFERENCES domains(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT domain_roles_organization_id_user_id_fkey FOREIGN KEY (organization_id, user_id) REFERENCES memberships(organization_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX domain_roles_domain_idx ON public.domain_roles USING btree (organization_id, domain_id);
+CREATE UNIQUE INDEX domain_roles_key ON public.domain_roles USING btree (organization_id, user_id, domain_id);
+
+CREATE TABLE domains (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  name text NOT NULL,
+  description text,
+  color text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT domains_pkey PRIMARY KEY (id),
+  CONSTRAINT domains_organization_id_id_key UNIQUE (organization_id, id),
+  CONSTRAINT domains_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX domains_created_idx ON public.domains USING btree (organization_id, created_at DESC, id);
+CREATE UNIQUE INDEX domains_name_key ON public.domains USING btree (organization_id, name);
+
+CREATE TABLE idp_states (
+  state_hash bytea NOT NULL,
+  browser_hash bytea NOT NULL,
+  code_verifier text NOT NULL,
+  nonce text NOT NULL,
+  link_user_id uuid,
+  link_organization_id uuid,
+  invitation_token text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT idp_states_pkey PRIMARY KEY (state_hash),
+  CONSTRAINT idp_states_link_organization_id_fkey FOREIGN KEY (link_organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT idp_states_link_user_id_fkey FOREIGN KEY (link_user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX idp_states_expires_idx ON public.idp_states USING btree (expires_at);
+
+CREATE TABLE invitations (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  email text NOT NULL,
+  role text NOT NULL,
+  token_hash bytea NOT NULL,
+  status text NOT NULL DEFAULT 'pending'::text,
+  invited_by uuid,
+  accepted_by uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL,
+  ended_at timestamp with time zone,
+  CONSTRAINT invitations_pkey PRIMARY KEY (id),
+  CONSTRAINT invitations_email_check CHECK ((email = lower(email))),
+  CONSTRAINT invitations_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'member'::text, 'viewer'::text]))),
+  CONSTRAINT invitations_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'cancelled'::text, 'expired'::text]))),
+  CONSTRAINT invitations_accepted_by_fkey FOREIGN KEY (accepted_by) REFERENCES users(id) ON DELETE SET NULL,
+  CONSTRAINT invitations_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES users(id) ON DELETE SET NULL,
+  CONSTRAINT invitations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX invitations_created_idx ON public.invitations USING btree (organization_id, created_at DESC, id) WHERE (status = 'pending'::text);
+CREATE INDEX invitations_email_idx ON public.invitations USING btree (email) WHERE (status = 'pending'::text);
+CREATE UNIQUE INDEX invitations_pending_key ON public.invitations USING btree (organization_id, email) WHERE (status = 'pending'::text);
+CREATE UNIQUE INDEX invitations_token_key ON public.invitations USING btree (token_hash);
+
+CREATE TABLE login_attempts (
+  key text NOT NULL,
+  window_start timestamp with time zone NOT NULL DEFAULT now(),
+  attempts integer NOT NULL DEFAULT 0,
+  CONSTRAINT login_attempts_pkey PRIMARY KEY (key)
+);
+CREATE INDEX login_attempts_window_idx ON public.login_attempts USING btree (window_start);
+
+CREATE TABLE memberships (
+  organization_id uuid NOT NULL,
+  user_id uuid NOT NULL,
+  role text NOT NULL,
+  joined_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT memberships_pkey PRIMARY KEY (organization_id, user_id),
+  CONSTRAINT memberships_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text]))),
+  CONSTRAINT memberships_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT memberships_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX memberships_joined_idx ON public.memberships USING btree (organization_id, joined_at DESC, user_id);
+CREATE UNIQUE INDEX memberships_owner_key ON public.memberships USING btree (organization_id) WHERE (role = 'owner'::text);
+CREATE INDEX memberships_user_idx ON public.memberships USING btree (user_id);
+
+CREATE TABLE organizations (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  name text NOT NULL,
+  slug text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT organizations_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX organizations_slug_key ON public.organizations USING btree (slug);
+
+CREATE TABLE output_tickets (
+  ticket_hash bytea NOT NULL,
+  run_id uuid NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT output_tickets_pkey PRIMARY KEY (ticket_hash),
+  CONSTRAINT output_tickets_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(id) ON DELETE CASCADE
+);
+CREATE INDEX output_tickets_expires_idx ON public.output_tickets USING btree (expires_at);
+
+CREATE TABLE pipeline_schemas (
+  pipeline_id uuid NOT NULL,
+  columns jsonb NOT NULL,
+  changes jsonb NOT NULL DEFAULT '[]'::jsonb,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT pipeline_schemas_pkey PRIMARY KEY (pipeline_id),
+  CONSTRAINT pipeline_schemas_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
+);
+
+CREATE TABLE pipeline_state (
+  pipeline_id uuid NOT NULL,
+  seq bigint NOT NULL,
+  cursor jsonb NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT pipeline_state_pkey PRIMARY KEY (pipeline_id),
+  CONSTRAINT pipeline_state_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
+);
+
+CREATE TABLE pipelines (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  name text NOT NULL,
+  config_box bytea NOT NULL,
+  source_name text,
+  stream text NOT NULL,
+  destination_name text,
+  saved_source_id uuid,
+  saved_destination_id uuid,
+  schedule text,
+  timezone text,
+  enabled boolean NOT NULL DEFAULT true,
+  domain_id uuid,
+  next_run_at timestamp with time zone,
+  last_run_seq bigint,
+  last_run_status text,
+  last_run_at timestamp with time zone,
+  created_by uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT pipelines_pkey PRIMARY KEY (id),
+  CONSTRAINT pipelines_organization_id_id_key UNIQUE (organization_id, id),
+  CONSTRAINT pipelines_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL,
+  CONSTRAINT pipelines_organization_id_domain_id_fkey FOREIGN KEY (organization_id, domain_id) REFERENCES domains(organization_id, id) ON DELETE RESTRICT,
+  CONSTRAINT pipelines_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id);
+CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
+CREATE INDEX pipelines_due_idx ON public.pipelines USING btree (next_run_at) WHERE (enabled AND (next_run_at IS NOT NULL));
+CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id) WHERE (saved_destination_id IS NOT NULL);
+CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id) WHERE (saved_source_id IS NOT NULL);
+CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name);
+
+CREATE TABLE refresh_tokens (
+  token_hash bytea NOT NULL,
+  session_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  used_at timestamp with time zone,
+  CONSTRAINT refresh_tokens_pkey PRIMARY KEY (token_hash),
+  CONSTRAINT refresh_tokens_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE
+);
+CREATE INDEX refresh_tokens_session_idx ON public.refresh_tokens USING btree (session_id);
+
+CREATE TABLE run_log_chunks (
+  run_id uuid NOT NULL,
+  number integer NOT NULL,
+  first_line integer NOT NULL,
+  line_count integer NOT NULL,
+  lines text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT run_log_chunks_pkey PRIMARY KEY (run_id, number),
+  CONSTRAINT run_log_chunks_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(id) ON DELETE CASCADE
+);
+
+CREATE TABLE runs (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  pipeline_id uuid NOT NULL,
+  seq bigint NOT NULL DEFAULT nextval('run_seq'::regclass),
+  status text NOT NULL DEFAULT 'pending'::text,
+  triggered_by text NOT NULL,
+  triggered_by_user uuid,
+  ready boolean NOT NULL,
+  available_at timestamp with time zone NOT NULL DEFAULT now(),
+  config_box bytea,
+  source_version integer,
+  attempt integer NOT NULL DEFAULT 0,
+  lost_attempts integer NOT NULL DEFAULT 0,
+  failed_attempts integer NOT NULL DEFAULT 0,
+  worker text,
+  lease_until timestamp with time zone,
+  checkpoint integer NOT NULL DEFAULT 0,
+  cursor jsonb,
+  parts jsonb NOT NULL DEFAULT '[]'::jsonb,
+  records_read bigint NOT NULL DEFAULT 0,
+  records_written bigint NOT NULL DEFAULT 0,
+  bytes_written bigint NOT NULL DEFAULT 0,
+  error text,
+  output_file text,
+  output_file_size bigint,
+  output_parts jsonb,
+  output_type text,
+  log_key text,
+  stage_left boolean NOT NULL DEFAULT false,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  CONSTRAINT runs_pkey PRIMARY KEY (id),
+  CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
+  CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),
+  CONSTRAINT runs_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
+  CONSTRAINT runs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX runs_ended_idx ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
+CREATE UNIQUE INDEX runs_one_running_key ON public.runs USING btree (pipeline_id) WHERE (status = 'running'::text);
+CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, seq DESC);
+CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, seq DESC);
+CREATE INDEX runs_pipeline_idx ON public.runs USING btree (pipeline_id, seq DESC);
+CREATE INDEX runs_pipeline_status_idx ON public.runs USING btree (pipeline_id, status, seq DESC);
+CREATE INDEX runs_ready_idx ON public.runs USING btree (organization_id, seq) WHERE ((status = 'pending'::text) AND ready);
+CREATE INDEX runs_running_idx ON public.runs USING btree (lease_until, organization_id) WHERE (status = 'running'::text);
+CREATE UNIQUE INDEX runs_seq_key ON public.runs USING btree (seq);
+CREATE INDEX runs_stage_left_idx ON public.runs USING btree (finished_at) WHERE (stage_left AND (finished_at IS NOT NULL));
+CREATE INDEX runs_waiting_idx ON public.runs USING btree (pipeline_id, seq) WHERE ((status = 'pending'::text) AND (NOT ready));
+CREATE TRIGGER runs_note_last AFTER INSERT OR UPDATE OF status ON public.runs FOR EACH ROW EXECUTE FUNCTION note_last_run();
+
+CREATE TABLE saved_connectors (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  type text NOT NULL,
+  name text NOT NULL,
+  connector_name text NOT NULL,
+  config_box bytea NOT NULL,
+  description text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT saved_connectors_pkey PRIMARY KEY (id),
+  CONSTRAINT saved_connectors_type_check CHECK ((type = ANY (ARRAY['source'::text, 'destination'::text]))),
+  CONSTRAINT saved_connectors_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX saved_connectors_created_idx ON public.saved_connectors USING btree (organization_id, type, created_at DESC, id);
+
+CREATE TABLE schema_migrations (
+  number integer NOT NULL,
+  name text NOT NULL,
+  checksum text NOT NULL,
+  applied_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT schema_migrations_pkey PRIMARY KEY (number)
+);
+
+CREATE TABLE sessions (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  user_id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL,
+  revoked_at timestamp with time zone,
+  api_key_id uuid,
+  CONSTRAINT sessions_pkey PRIMARY KEY (id),
+  CONSTRAINT sessions_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
+  CONSTRAINT sessions_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_api_key_idx ON public.sessions USING btree (api_key_id) WHERE (api_key_id IS NOT NULL);
+CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
+CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
+
+CREATE TABLE user_identities (
+  issuer text NOT NULL,
+  subject text NOT NULL,
+  user_id uuid NOT NULL,
+  email text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  last_used_at timestamp with time zone,
+  CONSTRAINT user_identities_pkey PRIMARY KEY (issuer, subject),
+  CONSTRAINT user_identities_user_id_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX user_identities_user_idx ON public.user_identities USING btree (user_id);
+
+CREATE TABLE users (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  email text NOT NULL,
+  name text NOT NULL,
+  avatar_url text,
+  password_hash text,
+  last_organization_id uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT users_pkey PRIMARY KEY (id),
+  CONSTRAINT users_email_check CHECK ((email = lower(email)))
+);
+CREATE UNIQUE INDEX users_email_key ON public.users USING btree (email);
+
+CREATE TABLE webhook_deliveries (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  webhook_id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  event text NOT NULL,
+  payload jsonb NOT NULL,
+  status text NOT NULL DEFAULT 'pending'::text,
+  attempts integer NOT NULL DEFAULT 0,
+  next_attempt_at timestamp with time zone NOT NULL DEFAULT now(),
+  response_status integer,
+  error text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  finished_at timestamp with time zone,
+  CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
+  CONSTRAINT webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX webhook_deliveries_due_idx ON public.webhook_deliveries USING btree (next_attempt_at) WHERE (status = 'pending'::text);
+CREATE INDEX webhook_deliveries_finished_idx ON public.webhook_deliveries USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX webhook_deliveries_organization_idx ON public.webhook_deliveries USING btree (organization_id, next_attempt_at) WHERE (status = 'pending'::text);
+CREATE INDEX webhook_deliveries_webhook_idx ON public.webhook_deliveries USING btree (webhook_id, created_at DESC, id);
+
+CREATE TABLE webhooks (
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  organization_id uuid NOT NULL,
+  url text NOT NULL,
+  events jsonb NOT NULL,
+  secret_box bytea NOT NULL,
+  enabled boolean NOT NULL DEFAULT true,
+  description text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone,
+  CONSTRAINT webhooks_pkey PRIMARY KEY (id),
+  CONSTRAINT webhooks_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX webhooks_created_idx ON public.webhooks USING btree (organization_id, created_at DESC, id);
+
+CREATE OR REPLACE FUNCTION public.note_last_run()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE pipelines
+     SET last_run_seq = NEW.seq, last_run_status = NEW.status, last_run_at = coalesce(NEW.started_at, NEW.created_at)
+   WHERE id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
+  RETURN NULL;
+END $function$
+;
