@@ -61,6 +61,8 @@ interface Attempt {
   checkpoint: number
   cursor: Json
   encoding: Reading['encoding']
+  /** Whether this reading can go on from a cursor. */
+  resumable: boolean
 }
 
 export async function executeRun(job: Job, host: Host): Promise<Outcome> {
@@ -108,6 +110,7 @@ async function moveRecords(
     checkpoint: start.checkpoint,
     cursor: start.resume ?? start.state,
     encoding: start.encoding ?? 'ndjson',
+    resumable: parties.source.capabilities.resumable,
   }
   if (start.published) return { ...attempt, cursor: start.state }
 
@@ -115,6 +118,7 @@ async function moveRecords(
     parties.source.read(readContext(job, host, signal, parties, start)),
   ).catch(blame(host, 'source'))
   attempt.encoding = reading.encoding
+  attempt.resumable = reading.resumable ?? attempt.resumable
   const load = await step(host, 'open', () =>
     parties.destination.open(loadContext(job, host, signal, parties, reading)),
   ).catch(blame(host, 'destination'))
@@ -139,8 +143,8 @@ async function moveRecords(
 }
 
 async function readPages(attempt: Attempt, reading: Reading, channel: Channel<Item>): Promise<void> {
-  const { job, host, stage, parties, start, counts } = attempt
-  const { resumable, columns } = parties.source.capabilities
+  const { job, host, stage, parties, start, counts, resumable } = attempt
+  const { columns } = parties.source.capabilities
   const choose = hasColumnChoice(job) && !columns ? columnChooser(job.columns) : null
   const rule = createCheckpointRule(host.checkpointEvery)
   let number = attempt.checkpoint
@@ -222,12 +226,8 @@ async function publish(attempt: Attempt, load: Load): Promise<void> {
 }
 
 /** Whether rows can be seen once their checkpoint is committed, so that the next run must not read them again. */
-function isVisibleAtCommit({ job, parties }: Attempt): boolean {
-  return (
-    parties.destination.capabilities.commits === 'mark' &&
-    parties.source.capabilities.resumable &&
-    job.sync.write !== 'replace'
-  )
+function isVisibleAtCommit({ job, parties, resumable }: Attempt): boolean {
+  return parties.destination.capabilities.commits === 'mark' && resumable && job.sync.write !== 'replace'
 }
 
 function newState(job: Job, cursor: Json): Json {
@@ -235,7 +235,8 @@ function newState(job: Job, cursor: Json): Json {
 }
 
 function pointOf(attempt: Attempt, resume: Json, state: Json, done: boolean, published: boolean): Json {
-  return writePoint({ seq: attempt.job.seq, encoding: attempt.encoding, resume, state, done, published })
+  const { encoding, resumable } = attempt
+  return writePoint({ seq: attempt.job.seq, encoding, resumable, resume, state, done, published })
 }
 
 async function makeOutput(attempt: Attempt): Promise<Output | null> {

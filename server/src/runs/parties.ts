@@ -98,7 +98,7 @@ export function loadContext(
     sync,
     encoding: reading.encoding,
     columns: reading.columns,
-    resumable: parties.source.capabilities.resumable,
+    resumable: reading.resumable ?? parties.source.capabilities.resumable,
     schema,
     saveSchema: (columns, changes) => host.saveSchema(columns, changes),
   }

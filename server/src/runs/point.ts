@@ -16,6 +16,8 @@ import type { Counts, Job, Part } from './job.ts'
 export interface Point {
   seq: number
   encoding: Encoding
+  /** Whether the reading that wrote it can go on from `resume`. */
+  resumable: boolean
   resume: Json
   state: Json
   done: boolean
@@ -29,11 +31,12 @@ export function writePoint(point: Point): Json {
 /** Reads a point back. Null where nothing was kept, or where it is none of ours. */
 export function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
-  const { seq, encoding, resume, state, done, published } = cursor
+  const { seq, encoding, resumable, resume, state, done, published } = cursor
   if (typeof seq !== 'number') return null
   return {
     seq,
     encoding: encoding === 'copy' ? 'copy' : 'ndjson',
+    resumable: resumable !== false,
     resume: resume ?? null,
     state: state ?? null,
     done: done === true,
@@ -77,7 +80,7 @@ export function decideStart(job: Job, mark: Mark | null, commits: 'mark' | 'outp
     bytes_written: 0,
   }
   if (!marked || marked.seq !== job.seq) return beginning
-  if (!marked.published && (checkpoint === 0 || !resumable)) return beginning
+  if (!marked.published && (checkpoint === 0 || !resumable || !marked.resumable)) return beginning
   const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
   return {
     ...beginning,
