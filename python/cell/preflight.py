@@ -9,7 +9,7 @@ MAX_LINES = 20_000
 MAX_BRACKETS = 60
 MAX_INDENT = 40
 # Signs and words that the parser handles by calling itself, or makes a node of: a file of nothing else is no program.
-MAX_TOKENS = 150_000
+MAX_TOKENS = 80_000
 
 # A string without its end runs to the end of its line or of the code. No branch can fail once it has begun, so the
 # scan takes time in proportion to the code, whatever it holds.

@@ -1,0 +1,5 @@
+import sys
+
+from svc.laptop.cli import main
+
+sys.exit(main())
