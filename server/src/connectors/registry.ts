@@ -2,11 +2,14 @@
 import type { Destination, Source } from './contract.ts'
 import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'
+import { fileSource } from './file/source.ts'
 import { loggerDestination } from './logger/destination.ts'
+import { postgresDestination } from './postgres/destination.ts'
+import { postgresSource } from './postgres/source.ts'
 
-export const sources: readonly Source[] = [dummySource]
+export const sources: readonly Source[] = [dummySource, fileSource, postgresSource]
 
-export const destinations: readonly Destination[] = [fileDestination, loggerDestination]
+export const destinations: readonly Destination[] = [fileDestination, loggerDestination, postgresDestination]
 
 export function findSource(name: string): Source | undefined {
   return sources.find((source) => source.name === name)

@@ -1,0 +1,148 @@
+/** Opens the file that a source names: from the web through egress, or from the blobs of a run. Then finds out its form. */
+import { pipeline, Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { EgressFailed, EgressRefused } from '../../egress/policy.ts'
+import { type Authentication, ConnectorError, type SourceContext } from '../contract.ts'
+import { type FileSettings, findPlace } from './settings.ts'
+
+export interface OpenFile {
+  format: 'jsonl' | 'csv' | 'parquet'
+  /** Its bytes, no longer gzipped. */
+  chunks: AsyncIterable<Buffer>
+  close(): Promise<void>
+}
+
+export async function openFile(context: SourceContext<FileSettings>): Promise<OpenFile> {
+  const place = findPlace(context.config)
+  const { body, name } = 'url' in place ? await openUrl(context, place.url) : await openOutput(context, place.run_id)
+  const raw = await peek(body)
+  const zipped = raw.first[0] === 0x1f && raw.first[1] === 0x8b
+  const stream = zipped ? pipeline(raw.stream, createGunzip(), () => undefined) : raw.stream
+  const { first, stream: plain } = zipped ? await peek(stream) : raw
+  return {
+    format: context.config.format ?? formatByName(name) ?? formatByContent(first),
+    chunks: translate(plain),
+    async close() {
+      plain.destroy()
+      body.destroy()
+    },
+  }
+}
+
+async function openUrl(context: SourceContext<FileSettings>, url: string): Promise<{ body: Readable; name: string }> {
+  const { egress, signal, authentication } = context
+  try {
+    const answer = await egress.stream(url, { signal, headers: headersFor(authentication) })
+    if (answer.status >= 200 && answer.status < 300) return { body: answer.body, name: new URL(answer.url).pathname }
+    answer.body.destroy()
+    throw refusal(answer.status, new URL(url).host)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw explain(error)
+  }
+}
+
+function refusal(status: number, host: string): ConnectorError {
+  if (status === 401 || status === 403)
+    return new ConnectorError('auth', `${host} answered ${status}: check the authentication of the source.`)
+  if (status === 429)
+    return new ConnectorError('rate_limited', `${host} answered 429: it wants fewer requests; try again later.`)
+  const advice =
+    status === 404 ? 'there is no such file; check the url' : 'try again later, or open the url in a browser to see why'
+  return new ConnectorError('source', `${host} answered ${status}: ${advice}.`, { transient: status >= 500 })
+}
+
+function explain(error: unknown): unknown {
+  if (error instanceof EgressRefused)
+    return new ConnectorError('config', `The file can not be fetched: ${error.message}`, { cause: error })
+  if (error instanceof EgressFailed) {
+    const passing = error.reason !== 'request' && error.reason !== 'too_large'
+    return new ConnectorError('source', `The file could not be fetched: ${error.message}`, {
+      cause: error,
+      transient: passing,
+    })
+  }
+  return error
+}
+
+function headersFor({ type, params }: Authentication): Record<string, string> {
+  const token = String(params.token ?? '')
+  if (type === 'bearer') return { authorization: `Bearer ${token}` }
+  if (type === 'basic') {
+    return {
+      authorization: `Basic ${Buffer.from(`${params.username ?? ''}:${params.password ?? ''}`).toString('base64')}`,
+    }
+  }
+  if (type === 'api_key') return { [String(params.header ?? 'authorization').toLowerCase()]: token }
+  return {}
+}
+
+async function openOutput(
+  { outputs }: SourceContext<FileSettings>,
+  runId: string,
+): Promise<{ body: Readable; name: string }> {
+  const parts = outputs.parts(runId)
+  if (!parts) {
+    throw new ConnectorError(
+      'config',
+      `The run ${runId} has no output that could be read; choose a successful run of this organization.`,
+    )
+  }
+  async function* chunks(): AsyncGenerator<Buffer> {
+    for (const part of parts!) yield* await outputs.blobs.read(part.key)
+  }
+  return { body: Readable.from(chunks()), name: '' }
+}
+
+/** The first bytes of a stream, and the stream with them still in it. */
+async function peek(stream: Readable): Promise<{ first: Buffer; stream: Readable }> {
+  const iterator = translate(stream)[Symbol.asyncIterator]()
+  const held: Buffer[] = []
+  let bytes = 0
+  while (bytes < 4096) {
+    const { done, value } = await iterator.next()
+    if (done) break
+    held.push(value)
+    bytes += value.length
+  }
+  async function* again(): AsyncGenerator<Buffer> {
+    yield* held
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  return {
+    first: Buffer.concat(held),
+    stream: Readable.from(again(), { objectMode: false, highWaterMark: 256 * 1024 }),
+  }
+}
+
+/** The chunks of a stream; what breaks it on the way is told in our words. */
+async function* translate(stream: Readable): AsyncGenerator<Buffer> {
+  try {
+    yield* stream
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    if (code.startsWith('Z_'))
+      throw new ConnectorError(
+        'source',
+        'The file begins like a gzip file but can not be unpacked; it is damaged or cut short.',
+        { cause: error },
+      )
+    throw explain(error)
+  }
+}
+
+function formatByName(name: string): OpenFile['format'] | null {
+  const ending = /\.([a-z]+)(?:\.gz)?$/.exec(name.toLowerCase())?.[1]
+  if (ending === 'csv' || ending === 'tsv' || ending === 'txt') return 'csv'
+  if (ending === 'jsonl' || ending === 'ndjson') return 'jsonl'
+  return ending === 'parquet' ? 'parquet' : null
+}
+
+function formatByContent(first: Buffer): OpenFile['format'] {
+  if (first.subarray(0, 4).toString('latin1') === 'PAR1') return 'parquet'
+  const text = first
+    .toString('utf8')
+    .replace(/^\ufeff/, '')
+    .trimStart()
+  return text === '' || text.startsWith('{') ? 'jsonl' : 'csv'
+}

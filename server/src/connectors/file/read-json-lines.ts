@@ -1,0 +1,65 @@
+import { isUtf8 } from 'node:buffer'
+import { ConnectorError, type Page } from '../contract.ts'
+import { cutLines } from './lines.ts'
+import type { OpenFile } from './open-file.ts'
+
+/** The lines of a file as pages. Every line is parsed to prove it an object, and then passed on as the bytes it was. */
+export async function* readJsonLines(file: OpenFile): AsyncGenerator<Page> {
+  let line = 0
+  try {
+    for await (const bytes of cutLines(withoutMark(file.chunks))) {
+      const page = checkLines(bytes, line)
+      line += page.lines
+      if (page.records > 0) yield { bytes: page.bytes, records: page.records }
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: number; lines: number } {
+  if (!isUtf8(bytes))
+    throw new ConnectorError(
+      'source',
+      `Between line ${before + 1} and the next ${bytes.length} bytes the file is not UTF-8; save it as UTF-8.`,
+    )
+  const kept: Buffer[] = []
+  let start = 0
+  let lines = 0
+  let records = 0
+  while (start < bytes.length) {
+    const end = bytes.indexOf(10, start) + 1
+    lines++
+    if (isObjectLine(bytes.toString('utf8', start, end), before + lines)) {
+      records++
+      kept.push(bytes.subarray(start, end))
+    }
+    start = end
+  }
+  // Nearly always nothing was left out, and the page is what came.
+  return { bytes: records === lines ? bytes : Buffer.concat(kept), records, lines }
+}
+
+function isObjectLine(text: string, line: number): boolean {
+  if (text.trim() === '') return false
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new ConnectorError('source', `Line ${line} of the file is not valid JSON: ${(error as Error).message}`)
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return true
+  throw new ConnectorError(
+    'source',
+    `Line ${line} of the file is valid JSON but no object; each line must be one, like {"id": 1}.`,
+  )
+}
+
+/** Editors put a byte order mark in front, which is no JSON. */
+async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let first = true
+  for await (const chunk of chunks) {
+    yield first && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf ? chunk.subarray(3) : chunk
+    first = false
+  }
+}

@@ -1,0 +1,63 @@
+import Type from 'typebox'
+import { ConnectorError, overridable } from '../contract.ts'
+
+export const settings = Type.Object(
+  {
+    url: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 8192,
+        pattern: '^https?://',
+        description: 'The http or https address of the file.',
+      }),
+    ),
+    run_id: Type.Optional(
+      Type.String({
+        pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+        description: 'The id of a successful run of this organization whose output is read.',
+      }),
+    ),
+    format: overridable(
+      Type.Optional(
+        Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('parquet')], {
+          description: 'By the name of the file, then by its first bytes, unless given.',
+        }),
+      ),
+    ),
+    delimiter: overridable(
+      Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 1,
+          description: 'What separates the cells of a CSV; found out unless given.',
+        }),
+      ),
+    ),
+    header: overridable(
+      Type.Boolean({
+        default: true,
+        description: 'Whether the first line of a CSV names its columns. Without, they are column0, column1 and so on.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export type FileSettings = Type.Static<typeof settings>
+
+/** Settings that no schema can refuse: which of the two places is meant. */
+export function findPlace(config: FileSettings): { url: string } | { run_id: string } {
+  const { url, run_id } = config
+  if (url !== undefined && run_id !== undefined) {
+    throw new ConnectorError(
+      'config',
+      'config.source.config has both url and run_id; a file lies in one place, so remove one of them.',
+    )
+  }
+  if (url !== undefined) return { url }
+  if (run_id !== undefined) return { run_id }
+  throw new ConnectorError(
+    'config',
+    'config.source.config has neither url nor run_id; give one of them to say where the file is.',
+  )
+}

@@ -1,0 +1,56 @@
+import type { ReadContext, Reading, Source } from '../contract.ts'
+import { openFile } from './open-file.ts'
+import { readJsonLines } from './read-json-lines.ts'
+import { type FileSettings, settings } from './settings.ts'
+
+const STREAM = 'rows'
+
+export const fileSource: Source<typeof settings> = {
+  kind: 'source',
+  name: 'file',
+  display_name: 'File',
+  description:
+    'Reads a CSV, JSON lines or Parquet file, gzipped or not, from the web or from the output of an earlier run.',
+  streams: [STREAM],
+  auth_types: ['bearer', 'basic', 'api_key'],
+  settings,
+  capabilities: { incremental: false, resumable: false, parallel: false, columns: false, encodings: ['ndjson'] },
+  example_config: {
+    name: 'file',
+    stream: STREAM,
+    authentication: { type: 'none', params: {} },
+    config: { url: 'https://example.com/people.csv', format: 'csv' },
+  },
+  notes: `Give either \`url\` or \`run_id\`. The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
+\`_record_id\`. A gzipped file is recognised by its first bytes, whatever it is called.
+
+- **jsonl** passes through byte for byte once every line was found to be a JSON object: no digit of a number is lost.
+- **csv** is read with its delimiter and quotes found out. A column is a number where every cell of it is written as JSON
+  writes numbers, so \`007\` stays text and \`0.10\` keeps its zero; it is a boolean where every cell is true or false; all
+  else is text. An empty cell is null, a quoted empty one is an empty string.
+- **parquet** keeps whole numbers and decimals exact, dates and times as ISO 8601, binary columns as base64, nested values
+  as JSON. NaN and the infinities are null, for JSON has none.
+
+CSV and Parquet are first brought to a temporary file on the worker. A read can not go on in the middle: after a lost worker
+it begins again, and nothing of it is seen in the destination before the end.`,
+
+  async check(context) {
+    const file = await openFile(context)
+    await file.close()
+  },
+
+  async listStreams() {
+    return [STREAM]
+  },
+
+  read: openReading,
+}
+
+async function openReading(context: ReadContext<FileSettings>): Promise<Reading> {
+  const file = await openFile(context)
+  if (file.format === 'jsonl') {
+    return { encoding: 'ndjson', columns: null, pages: readJsonLines(file) }
+  }
+  const { readTable } = await import('./read-table.ts')
+  return readTable(file, context)
+}

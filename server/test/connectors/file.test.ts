@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { ConnectorError } from '../../src/connectors/contract.ts'
+import type { Outcome } from '../../src/runs/execute.ts'
+import { nastyRows, plainRows } from '../harness/conformance.ts'
+import { type FileServer, startFileServer } from '../harness/file-server.ts'
+import { assertSameRows } from '../harness/ledger.ts'
+import { lineSource } from '../harness/line-source.ts'
+import { openRunBench, type RunBench } from '../harness/run-bench.ts'
+
+let bench: RunBench
+let server: FileServer
+before(async () => {
+  bench = await openRunBench()
+  server = await startFileServer()
+})
+after(async () => {
+  await server.close()
+  await bench.close()
+})
+
+async function write(lines: string[], config: Record<string, unknown>): Promise<{ outcome: Outcome; bytes: Buffer }> {
+  const outcome = await bench.run(bench.job({ source: lineSource(lines), destination: { name: 'file', config } }))
+  return { outcome, bytes: await bench.readOutput(outcome) }
+}
+
+async function read(config: Record<string, unknown>, outputs = {}): Promise<string[]> {
+  const source = { name: 'file', stream: 'rows', config }
+  const outcome = await bench.run(bench.job({ source, destination: { name: 'file' } }, { outputs }))
+  return (await bench.readOutput(outcome)).toString().split('\n').slice(0, -1)
+}
+
+function fails(config: Record<string, unknown>, kind: string, message: RegExp): Promise<void> {
+  return assert.rejects(read(config), (error: unknown) => {
+    assert.ok(error instanceof ConnectorError)
+    assert.equal(error.kind, kind)
+    assert.match(error.message, message)
+    return true
+  })
+}
+
+describe('csv', () => {
+  it('writes a header, every column of any record, and numbers as they came', async () => {
+    const { bytes, outcome } = await write(
+      ['{"id":1,"n":0.10,"t":"a,\\"b\\"\\nc","o":{"x":[1]}}', '{"id":2,"t":"","late":12345678901234567890123}'],
+      { format: 'csv' },
+    )
+    assert.equal(
+      bytes.toString(),
+      'id,n,t,o,late\n1,0.10,"a,""b""\nc","{""x"":[1]}",\n2,,"",,12345678901234567890123\n',
+    )
+    assert.equal(outcome.output?.content_type, 'text/csv')
+  })
+
+  it('reads back what it wrote', async () => {
+    const { bytes } = await write(plainRows(3000), { format: 'csv', compression: 'gzip' })
+    assert.equal(gunzipSync(bytes).toString().split('\n').length, 3002)
+    const rows = await read({ url: server.put('rows.csv.gz', bytes) })
+    assertSameRows(
+      rows,
+      plainRows(3000).map((row) => row.replace(/"tags":(.*)\}/, (_, tags) => `"tags":${JSON.stringify(tags)}}`)),
+    )
+  })
+
+  it('keeps leading zeros, trailing zeros, huge numbers and empty against null', async () => {
+    const url = server.put(
+      'codes.csv',
+      'zip,price,big,flag,note\n007,1.10,123456789012345678901234567890,true,\n08150,2.5,1,false,""\n',
+    )
+    assert.deepEqual(await read({ url }), [
+      '{"zip":"007","price":1.10,"big":123456789012345678901234567890,"flag":true,"note":null}',
+      '{"zip":"08150","price":2.5,"big":1,"flag":false,"note":""}',
+    ])
+  })
+
+  it('finds out the delimiter, or is told, and can do without a header', async () => {
+    assert.deepEqual(await read({ url: server.put('semi.csv', 'a;b\n1;x,y\n2;z,w\n') }), [
+      '{"a":1,"b":"x,y"}',
+      '{"a":2,"b":"z,w"}',
+    ])
+    const url = server.put('bare.csv', '1|x\n2|y\n')
+    assert.deepEqual(await read({ url, delimiter: '|', header: false }), [
+      '{"column0":1,"column1":"x"}',
+      '{"column0":2,"column1":"y"}',
+    ])
+  })
+
+  it('says in which line a broken file is broken, and not where it lay', async () => {
+    const rows = Array.from({ length: 50_000 }, (_, at) => `${at},x`).join('\n')
+    await fails({ url: server.put('broken.csv', `a,b\n${rows}\n1,2,3,4\n`) }, 'source', /^(?!.*sluice-file).*50002/s)
+  })
+})
+
+describe('parquet', () => {
+  it('reads back every hard value it wrote', async () => {
+    const { bytes, outcome } = await write(nastyRows(), { format: 'parquet' })
+    assert.equal(outcome.output?.extension, 'parquet')
+    assert.equal(bytes.toString('latin1', 0, 4), 'PAR1')
+    const rows = await read({ url: server.put('nasty', bytes) })
+    // Numbers that no column type holds exactly, and nested values, are text.
+    const expected = nastyRows().map((row) =>
+      row
+        .replace(/"part":([^,]+),/, (_, part) => `"part":"${part}",`)
+        .replace(/"nested":(.*)\}$/, (_, nested) => `"nested":${JSON.stringify(nested)}}`),
+    )
+    assertSameRows(rows, expected)
+  })
+
+  it('is a valid file also where there was nothing to write', async () => {
+    const { bytes } = await write([], { format: 'parquet' })
+    assert.deepEqual(await read({ url: server.put('none.parquet', bytes) }), [])
+  })
+})
+
+describe('json lines', () => {
+  it('pass through byte for byte, unpacked, without blank lines and byte order mark', async () => {
+    const lines = nastyRows()
+    const url = server.put(
+      'some.bin',
+      gzipSync(`\ufeff${lines.slice(0, 5).join('\n')}\n\n  \n${lines.slice(5).join('\r\n')}`),
+    )
+    assert.deepEqual(
+      (await read({ url })).map((line) => line.trimEnd()),
+      lines,
+    )
+  })
+
+  it('are refused with their number where a line is no object', async () => {
+    await fails({ url: server.put('bad1.jsonl', '{"a":1}\n{"a":\n') }, 'source', /Line 2 .* not valid JSON/)
+    await fails({ url: server.put('bad2.jsonl', '{"a":1}\n[1]\n') }, 'source', /Line 2 .* no object/)
+    await fails(
+      { url: server.put('bad3.jsonl', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d, 0x0a])) },
+      'source',
+      /UTF-8/,
+    )
+  })
+})
+
+describe('where a file lies', () => {
+  it('is the output of a run of the same organization, as the worker handed it over', async () => {
+    const { outcome } = await write(plainRows(500), {})
+    const run_id = '11111111-2222-4333-8444-555555555555'
+    const parts = outcome.output!.parts.map(({ key, size }) => ({ key, size }))
+    assertSameRows(await read({ run_id }, { [run_id]: parts }), plainRows(500))
+    await fails({ run_id }, 'config', /has no output/)
+  })
+
+  it('must be one place, and one that answers', async () => {
+    await fails({}, 'config', /neither url nor run_id/)
+    await fails(
+      { url: server.url('x'), run_id: '11111111-2222-4333-8444-555555555555' },
+      'config',
+      /both url and run_id/,
+    )
+    await fails({ url: server.url('nowhere.csv') }, 'source', /404: there is no such file/)
+    await fails({ url: 'file:///etc/passwd' }, 'config', /url/)
+    await fails({ url: 'http://10.0.0.1/x.csv' }, 'config', /can not be fetched/)
+    await fails({ url: server.redirect('hop', 'http://169.254.169.254/latest') }, 'config', /can not be fetched/)
+  })
+
+  it('can be damaged', async () => {
+    await fails(
+      { url: server.put('cut.jsonl.gz', gzipSync(plainRows(5000).join('\n')).subarray(0, 2000)) },
+      'source',
+      /cut short/,
+    )
+    await fails({ url: server.put('odd.parquet', 'PAR1 no, not really') }, 'source', /could not be read/)
+  })
+})
