@@ -23,6 +23,8 @@ import { describeApi } from './openapi.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
+import { connectorRoutes } from './routes/connectors.ts'
+import { customSourceRoutes } from './routes/custom-sources.ts'
 import { domainRoleRoutes } from './routes/domain-roles.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { healthRoutes } from './routes/health.ts'
@@ -33,6 +35,7 @@ import { providerRoutes } from './routes/provider.ts'
 import { runRoutes } from './routes/runs.ts'
 import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
 import { compileValidator } from './validators.ts'
 
 export type App = FastifyInstance<
@@ -106,6 +109,8 @@ export async function createApp(services: Services): Promise<App> {
     referrerPolicy: { policy: 'no-referrer' },
   })
   app.addHook('onRequest', (request) => authenticate(services, request))
+  const { METRICS_TOKEN } = services.config
+  if (METRICS_TOKEN) await (await import('./routes/metrics.ts')).metricsRoutes(app, services, METRICS_TOKEN)
   await describeApi(app)
 
   await app.register(async (scope) => {
@@ -121,7 +126,10 @@ export async function createApp(services: Services): Promise<App> {
     domainRoutes(routes, services)
     apiKeyRoutes(routes, services)
     auditRoutes(routes, services)
+    webhookRoutes(routes, services)
+    connectorRoutes(routes, services)
     savedConnectorRoutes(routes, services)
+    customSourceRoutes(routes, services)
     pipelineRoutes(routes, services)
   })
   await app.ready()

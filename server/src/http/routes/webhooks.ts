@@ -1,0 +1,146 @@
+import type { Services } from '../../services.ts'
+import {
+  createWebhook,
+  deleteWebhook,
+  listDeliveries,
+  listWebhooks,
+  readWebhook,
+  testWebhook,
+  updateWebhook,
+} from '../../tenancy/webhooks.ts'
+import type { App } from '../app.ts'
+import { actorOf } from '../authenticate.ts'
+import { IdParams, NoContent, problems } from '../schemas/common.ts'
+import {
+  CreatedWebhook,
+  CreateWebhook,
+  DeliveryList,
+  DeliveryView,
+  UpdateWebhook,
+  WebhookList,
+  WebhookView,
+} from '../schemas/webhooks.ts'
+import { ListOf, paging, withTotal } from '../total-count.ts'
+
+const tags = ['Webhooks']
+const config = { access: 'webhooks:write' } as const
+
+export function webhookRoutes(app: App, services: Services): void {
+  const { db } = services
+
+  app.get(
+    '/api/webhooks',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Webhooks of the organization',
+        querystring: WebhookList,
+        response: { 200: ListOf(WebhookView), ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    async (request, reply) => withTotal(reply, await listWebhooks(db, actorOf(request), paging(request.query))),
+  )
+
+  app.post(
+    '/api/webhooks',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Create a webhook',
+        description:
+          'Requests are signed with its secret, which this answer alone shows. docs/webhooks.md says how to verify them and what is promised.',
+        body: CreateWebhook,
+        response: { 201: CreatedWebhook, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'conflict') },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await createWebhook(services, actorOf(request), request.body)),
+  )
+
+  app.get(
+    '/api/webhooks/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'A webhook',
+        params: IdParams,
+        response: { 200: WebhookView, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    (request) => readWebhook(db, actorOf(request), request.params.id),
+  )
+
+  app.put(
+    '/api/webhooks/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Change a webhook',
+        description:
+          'Only what is given changes; null clears the description. A new secret signs from the next attempt on. What waits while a webhook is disabled is not sent later.',
+        params: IdParams,
+        body: UpdateWebhook,
+        response: { 200: WebhookView, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    (request) => updateWebhook(services, actorOf(request), request.params.id, request.body),
+  )
+
+  app.delete(
+    '/api/webhooks/:id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Delete a webhook and its deliveries',
+        params: IdParams,
+        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      await deleteWebhook(db, actorOf(request), request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+
+  app.get(
+    '/api/webhooks/:id/deliveries',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'What was sent, and what became of it',
+        description: 'Newest first. Finished deliveries are kept for 30 days.',
+        params: IdParams,
+        querystring: DeliveryList,
+        response: {
+          200: ListOf(DeliveryView),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
+      },
+    },
+    async (request, reply) =>
+      withTotal(reply, await listDeliveries(db, actorOf(request), request.params.id, paging(request.query))),
+  )
+
+  app.post(
+    '/api/webhooks/:id/test',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Send a test',
+        description: 'Queues a delivery of the event `test`; the list of deliveries tells whether it arrived.',
+        params: IdParams,
+        response: {
+          201: DeliveryView,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
+      },
+    },
+    async (request, reply) => reply.code(201).send(await testWebhook(db, actorOf(request), request.params.id)),
+  )
+}
