@@ -5,8 +5,8 @@ import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION }
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import type { Role } from '../tenancy/permissions.ts'
-import { countLoginAttempt, forgiveLoginAttempt } from './login-attempts.ts'
-import { hashPassword, requireStrongPassword, verifyPassword } from './passwords.ts'
+import { checkPassword } from './login-attempts.ts'
+import { hashPassword, requireStrongPassword } from './passwords.ts'
 import { type AuthenticationResult, closeOtherSessions, openSession } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -120,16 +120,14 @@ export async function login(
   origin: RequestOrigin,
 ): Promise<AuthenticationResult> {
   const email = normalizeEmail(input.email)
-  await countLoginAttempt(db, email, origin.client_address)
   const user = await db.first<{ id: string; name: string; password_hash: string | null }>(
     sql`SELECT id, name, password_hash FROM users WHERE email = ${email}`,
   )
-  if (!(await verifyPassword(user?.password_hash ?? null, input.password)) || !user)
+  const { client_address } = origin
+  const guess = { email, client_address, password: input.password, password_hash: user?.password_hash ?? null }
+  if (!(await checkPassword(db, guess)) || !user)
     throw new AppError('unauthenticated', 'The email address or the password is wrong')
-  return db.transaction(async (tx) => {
-    await forgiveLoginAttempt(tx, email, origin.client_address)
-    return openLastOrganization(tx, tokens, { ...user, email }, origin)
-  })
+  return db.transaction((tx) => openLastOrganization(tx, tokens, { ...user, email }, origin))
 }
 
 /** Opens the organization used last. Somebody who was removed from every organization gets a new one of their own. */
@@ -155,15 +153,15 @@ export async function changePassword(
   input: { current_password: string; new_password: string },
 ): Promise<{ message: string }> {
   requireStrongPassword(input.new_password, 'new_password')
-  await countLoginAttempt(db, actor.email, actor.client_address)
   const user = await db.first<{ password_hash: string | null }>(
     sql`SELECT password_hash FROM users WHERE id = ${actor.user_id}`,
   )
-  if (!(await verifyPassword(user?.password_hash ?? null, input.current_password)))
+  const { email, client_address } = actor
+  const guess = { email, client_address, password: input.current_password, password_hash: user?.password_hash ?? null }
+  if (!(await checkPassword(db, guess)))
     throw new AppError('invalid_input', 'current_password: this is not your current password')
   const passwordHash = await hashPassword(input.new_password)
   await db.transaction(async (tx) => {
-    await forgiveLoginAttempt(tx, actor.email, actor.client_address)
     // Compared with the hash that was verified: of two changes at once only one wins.
     const changed = await tx.execute(sql`
       UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE id = ${actor.user_id} AND password_hash = ${user!.password_hash}`)

@@ -1,35 +1,52 @@
 /**
- * How often somebody may guess. An attempt is counted before the password is looked at and taken back when it was right,
- * in one row per address and per client: attempts made at once queue up on the row, so none slips through.
+ * How often somebody may guess. Wrong passwords are counted in the database, per address and per client, so the limit
+ * holds across machines. It is looked at once more when a guess's turn to be hashed has come, and few are hashed at a
+ * time: of a thousand guesses at once no more get through than are hashed side by side. Right passwords cost nothing,
+ * however many people behind one address sign in at once.
  */
 import { AppError } from '../errors.ts'
 import { type Queryable, sql } from '../storage/database.ts'
+import { verifyPassword } from './passwords.ts'
 
 const WINDOW_SECONDS = 15 * 60
 const PER_ADDRESS = 10
 const PER_CLIENT = 50
 
-const keysOf = (email: string, clientAddress: string) => [`address ${email}`, `client ${clientAddress}`]
+export interface Guess {
+  email: string
+  client_address: string
+  /** Null where there is no account or no password: takes the same time, and is wrong. */
+  password_hash: string | null
+  password: string
+}
 
-export async function countLoginAttempt(db: Queryable, email: string, clientAddress: string): Promise<void> {
-  const rows = await db.query<{ key: string; attempts: number; wait: number }>(sql`
-    INSERT INTO login_attempts AS a (key, attempts) SELECT key, 1 FROM unnest(${keysOf(email, clientAddress)}::text[]) AS key
+export async function checkPassword(db: Queryable, guess: Guess): Promise<boolean> {
+  const address = `address ${guess.email}`
+  const client = `client ${guess.client_address}`
+  const refuse = () => refuseTooMany(db, address, client)
+  await refuse()
+  if (await verifyPassword(guess.password_hash, guess.password, refuse)) {
+    await db.execute(sql`UPDATE login_attempts SET attempts = 0 WHERE key = ${address} AND attempts > 0`)
+    return true
+  }
+  // Rows are always taken in this order, so two at once can not wait for each other.
+  await db.execute(sql`
+    INSERT INTO login_attempts AS a (key, attempts) VALUES (${address}, 1), (${client}, 1)
     ON CONFLICT (key) DO UPDATE SET
       attempts = CASE WHEN a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS}) THEN a.attempts + 1 ELSE 1 END,
-      window_start = CASE WHEN a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS}) THEN a.window_start ELSE now() END
-    RETURNING key, attempts, ceil(${WINDOW_SECONDS} - extract(epoch FROM now() - window_start))::int AS wait`)
-  const over = rows.filter((row) => row.attempts > (row.key.startsWith('address ') ? PER_ADDRESS : PER_CLIENT))
-  if (over.length === 0) return
-  const wait = Math.max(1, ...over.map((row) => row.wait))
+      window_start = CASE WHEN a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS}) THEN a.window_start ELSE now() END`)
+  return false
+}
+
+async function refuseTooMany(db: Queryable, address: string, client: string): Promise<void> {
+  const over = await db.first<{ wait: number }>(sql`
+    SELECT ceil(${WINDOW_SECONDS} - extract(epoch FROM now() - min(window_start)))::int AS wait FROM login_attempts
+     WHERE window_start > now() - make_interval(secs => ${WINDOW_SECONDS})
+       AND ((key = ${address} AND attempts >= ${PER_ADDRESS}) OR (key = ${client} AND attempts >= ${PER_CLIENT}))
+    HAVING count(*) > 0`)
+  if (!over) return
+  const wait = Math.max(1, over.wait)
   throw new AppError('too_many_requests', `Too many failed sign-ins; try again in ${Math.ceil(wait / 60)} minutes`, {
     'Retry-After': String(wait),
   })
-}
-
-/** A sign-in that succeeded: the address starts afresh, the client gets this one attempt back. */
-export const forgiveLoginAttempt = (db: Queryable, email: string, clientAddress: string): Promise<number> => {
-  const [address, client] = keysOf(email, clientAddress)
-  return db.execute(sql`
-    UPDATE login_attempts SET attempts = CASE WHEN key = ${address} THEN 0 ELSE greatest(0, attempts - 1) END
-     WHERE key IN (${address}, ${client})`)
 }

@@ -28,12 +28,22 @@ export const hashPassword = (password: string): Promise<string> => limited(() =>
 
 let decoy: Promise<string> | undefined
 
-/** Takes the same time whether or not there is a hash to compare with, so an unknown address can not be told apart. */
-export async function verifyPassword(storedHash: string | null, password: string): Promise<boolean> {
+/**
+ * Takes the same time whether or not there is a hash to compare with, so an unknown address can not be told apart.
+ * `before` is called when the turn to be hashed has come.
+ */
+export async function verifyPassword(
+  storedHash: string | null,
+  password: string,
+  before: () => Promise<void> = async () => {},
+): Promise<boolean> {
   decoy ??= hashPassword('no account has this password')
-  const against = storedHash ?? (await decoy)
-  const matches = await limited(() => verify(against, password.slice(0, MAX_LENGTH)))
-  return storedHash !== null && matches
+  const spare = await decoy
+  return limited(async () => {
+    await before()
+    const matches = await verify(storedHash ?? spare, password.slice(0, MAX_LENGTH))
+    return storedHash !== null && matches
+  })
 }
 
 const RULES: [RegExp, string][] = [

@@ -31,7 +31,8 @@ export interface Tokens {
   verifyAccess(token: string): Promise<AccessClaims | null>
   verifyRefresh(token: string): Promise<RefreshClaims | null>
   accessSeconds: number
-  refreshSeconds: number
+  /** A session is kept as long as any token of it could be valid. */
+  sessionSeconds: number
 }
 
 const REMEMBERED = 10_000
@@ -64,7 +65,7 @@ export function createTokens(settings: TokenSettings): Tokens {
 
   return {
     accessSeconds,
-    refreshSeconds,
+    sessionSeconds: Math.max(accessSeconds, refreshSeconds),
     signAccess: ({ sub, org, sid }) => sign({ sub, org, sid, type: 'access' }, accessSeconds),
     signRefresh: ({ sub, sid }) => sign({ sub, sid, type: 'refresh' }, refreshSeconds),
     async verifyAccess(token) {
