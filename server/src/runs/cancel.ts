@@ -31,11 +31,14 @@ export async function cancelRun(db: Database, actor: Actor, runId: string): Prom
 
 /** Before a pipeline is deleted. Its rows go with it; what they kept in the blob store is noted to follow. */
 export async function cancelRunsOfPipeline(tx: Queryable, organizationId: string, pipelineId: string): Promise<void> {
-  const running = await tx.query<{ id: string }>(sql`
-    UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running') RETURNING id`)
-  for (const { id } of running) await tx.execute(tell('cancel', id))
+  const unfinished = await tx.query<{ id: string }>(sql`
+    UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL
+     WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running') RETURNING id`)
+  for (const { id } of unfinished) await tx.execute(tell('cancel', id))
   await tx.execute(sql`
-    INSERT INTO blob_deletions (prefix) SELECT ${`${organizationId}/runs/`} || id || '/' FROM runs WHERE pipeline_id = ${pipelineId} ON CONFLICT DO NOTHING`)
+    INSERT INTO blob_deletions (prefix, due_at)
+    SELECT ${`${organizationId}/runs/`} || id || '/', CASE WHEN id = ANY (${unfinished.map(({ id }) => id)}::uuid[]) THEN now() + interval '30 seconds' ELSE now() END
+      FROM runs WHERE pipeline_id = ${pipelineId} ON CONFLICT DO NOTHING`)
 }
 
 async function cancelOne(

@@ -12,6 +12,10 @@ export async function noteRunEvent(
   status: 'success' | 'failed' | 'cancelled',
 ): Promise<void> {
   if (status === 'cancelled') return
+  const listens = await tx.first(
+    sql`SELECT 1 FROM webhooks WHERE organization_id = ${run.organization_id} AND enabled LIMIT 1`,
+  )
+  if (!listens) return
   const queued = await tx.execute(sql`
     WITH ended AS (
       SELECT r.id, r.seq, r.status, r.triggered_by, r.error, r.started_at, r.finished_at, r.records_written, p.id AS pipeline_id, p.name AS pipeline_name,

@@ -12,6 +12,8 @@ import type { ExecutorSettings, FromExecutor, ToExecutor } from './executor-mess
 const ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const RUNS_PER_EXECUTOR = 100
 const STDERR_KEPT = 4096
+const KEPT_IDLE_MS = 10_000
+const SPAWN_AFTER_MS = 100
 
 export interface Executor {
   pid: number
@@ -27,6 +29,7 @@ export interface Executor {
 interface Pooled extends Executor {
   runs: number
   idle: boolean
+  idleSince: number
   listener: ((message: FromExecutor) => void) | null
 }
 
@@ -41,6 +44,8 @@ export interface PoolOptions {
   memoryMb: number
   /** Idle executors that are kept ready. */
   warm: number
+  /** As many as runs may execute at a time: past that none is started ahead. */
+  most: number
 }
 
 export function createExecutorPool(options: PoolOptions): ExecutorPool {
@@ -53,32 +58,39 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     void executor.ended.then(() => all.delete(executor))
     return executor
   }
+  const idle = () => [...all].filter((executor) => executor.idle)
   const keepWarm = () => {
     if (closed) return
-    const idle = [...all].filter((executor) => executor.idle)
-    for (let count = idle.length; count < options.warm; count++) spawnOne()
-    for (const extra of idle.slice(options.warm)) extra.kill()
+    for (let count = idle().length; count < options.warm && all.size < options.most; count++) spawnOne()
   }
+  // After a burst the extra ones go, but not while one burst follows another.
+  const shrinking = setInterval(() => {
+    const spare = idle().slice(options.warm)
+    for (const executor of spare) if (Date.now() - executor.idleSince > KEPT_IDLE_MS) executor.kill()
+  }, KEPT_IDLE_MS / 4).unref()
   keepWarm()
 
   return {
     take() {
-      const executor = [...all].find((candidate) => candidate.idle) ?? spawnOne()
+      const executor = idle()[0] ?? spawnOne()
       executor.idle = false
       executor.runs++
       // Not in this turn: the run that waits goes first.
-      setTimeout(keepWarm, 50).unref()
+      setTimeout(keepWarm, SPAWN_AFTER_MS).unref()
       return executor
     },
     give(executor, reusable) {
       const pooled = executor as Pooled
       pooled.listener = null
-      if (reusable && pooled.runs < RUNS_PER_EXECUTOR && !closed) pooled.idle = true
-      else pooled.kill()
-      setTimeout(keepWarm, 2000).unref()
+      if (reusable && pooled.runs < RUNS_PER_EXECUTOR && !closed) {
+        pooled.idle = true
+        pooled.idleSince = Date.now()
+      } else pooled.kill()
+      setTimeout(keepWarm, SPAWN_AFTER_MS).unref()
     },
     async close() {
       closed = true
+      clearInterval(shrinking)
       for (const executor of all) executor.kill()
       await Promise.all([...all].map((executor) => executor.ended))
     },
@@ -126,6 +138,7 @@ function launch(options: PoolOptions): Pooled {
     pid,
     runs: 0,
     idle: true,
+    idleSince: Date.now(),
     listener: null,
     send: (message) => {
       child.send(message, () => {

@@ -98,8 +98,7 @@ export async function endRun(
 ): Promise<void> {
   await insertChunk(tx, run.id, log)
   await noteRunEvent(tx, run, status)
-  await readyNext(tx, run.pipeline_id)
-  await tx.execute(tell('state', run.id))
+  await readyNext(tx, run.pipeline_id, run.id)
 }
 
 /** A newer edit of the state (a higher seq) stands: it was made for the runs that come after this one. */

@@ -29,8 +29,8 @@ export interface RunLogWriter {
   write(level: LogLevel, message: string): void
   /** Writes what has gathered; failures are kept and tried again. */
   flush(): Promise<void>
-  /** What has not been written yet, to go into the transaction that ends the attempt. */
-  take(): LogChunk | null
+  /** What has not been written yet, to go into the transaction that ends the attempt; resolves when all before it is. */
+  rest(): Promise<LogChunk | null>
 }
 
 export function createRunLogWriter(db: Queryable, run: { id: string; attempt: number }, redact: Redact): RunLogWriter {
@@ -74,7 +74,11 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
       else timer ??= setTimeout(() => void flush(), FLUSH_MS)
     },
     flush,
-    take,
+    async rest() {
+      const chunk = take()
+      await writing
+      return chunk
+    },
   }
 }
 

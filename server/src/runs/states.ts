@@ -59,13 +59,15 @@ export function readMessage(payload: string): { message: Message; run_id: string
  * committed while it waited for the lock. A waiting run that is being cancelled at this moment is passed over; its
  * cancel comes here too.
  */
-export async function readyNext(tx: Queryable, pipelineId: string): Promise<void> {
+export async function readyNext(tx: Queryable, pipelineId: string, endedRunId: string): Promise<void> {
   await tx.execute(sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} FOR NO KEY UPDATE`)
-  const next = await tx.first(sql`
-    UPDATE runs SET ready = true WHERE id = (
-      SELECT id FROM runs WHERE pipeline_id = ${pipelineId} AND status = 'pending' AND NOT ready
-         AND NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND (status = 'running' OR status = 'pending' AND ready))
-       ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING id`)
-  if (next) await tx.execute(tell('ready'))
+  await tx.execute(sql`
+    WITH next AS (
+      UPDATE runs SET ready = true WHERE id = (
+        SELECT id FROM runs WHERE pipeline_id = ${pipelineId} AND status = 'pending' AND NOT ready
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND (status = 'running' OR status = 'pending' AND ready))
+         ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+      RETURNING id
+    )
+    SELECT pg_notify(${CHANNEL}, message) FROM (SELECT ${`state ${endedRunId}`} AS message UNION ALL SELECT 'ready' FROM next) AS told`)
 }

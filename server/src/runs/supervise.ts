@@ -282,17 +282,17 @@ async function conclude(
   }
   if (verdict.end === 'handed over') {
     log.write('info', 'The worker is shutting down; another one goes on from the last checkpoint.')
-    await log.flush()
-    await untilDatabaseAnswers(() => handOver(db, held, { log: log.take() }))
+    const rest = await log.rest()
+    await untilDatabaseAnswers(() => handOver(db, held, { log: rest }))
     return
   }
   if (verdict.end === 'success') {
-    await log.flush()
+    const rest = await log.rest()
     await untilDatabaseAnswers(() =>
       finishSuccess(db, held, {
         outcome: verdict.outcome,
         incremental: pinned!.config.sync.mode === 'incremental',
-        log: log.take(),
+        log: rest,
       }),
     )
     return
@@ -306,12 +306,12 @@ async function conclude(
       'warn',
       `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next one begins in ${formatDuration(wait * 1000)}.`,
     )
-    await log.flush()
-    await untilDatabaseAnswers(() => retryLater(db, held, error, wait, { log: log.take() }))
+    const rest = await log.rest()
+    await untilDatabaseAnswers(() => retryLater(db, held, error, wait, { log: rest }))
     return
   }
   log.write('error', `The run failed. ${error}`)
-  await log.flush()
-  const ended = await untilDatabaseAnswers(() => finishFailed(db, held, error, { log: log.take() }))
+  const rest = await log.rest()
+  const ended = await untilDatabaseAnswers(() => finishFailed(db, held, error, { log: rest }))
   if (ended) await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), []).catch(() => 0)
 }

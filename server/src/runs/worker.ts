@@ -18,7 +18,7 @@ import { type Supervised, superviseRun } from './supervise.ts'
 const RENEW_MS = 4000
 const PROGRESS_MS = 1000
 const LOOK_MS = 5000
-const WARM_EXECUTORS = 2
+const WARM_EXECUTORS = 1
 /** Stop before the lease ends, with room for the processes to go. */
 const SILENT_AT_MOST_MS = (LEASE_SECONDS - 3) * 1000
 
@@ -32,6 +32,7 @@ export async function startWorker(services: Services): Promise<Worker> {
   const held = new Map<string, Supervised>()
   const pool: ExecutorPool = createExecutorPool({
     warm: Math.min(WARM_EXECUTORS, config.WORKER_CONCURRENCY),
+    most: config.WORKER_CONCURRENCY,
     memoryMb: config.RUN_MEMORY_MB,
     settings: () => ({
       blobs: config,

@@ -27,15 +27,13 @@ export async function tidyHourly({ db, blobs, config }: Services): Promise<void>
 
 /** Blobs of runs whose rows are gone with their pipeline. */
 export async function removeDeletedRuns(db: Database, blobs: BlobStore): Promise<void> {
-  const rows = await db.query<{ prefix: string }>(
-    sql`SELECT prefix FROM blob_deletions ORDER BY created_at LIMIT ${AT_ONCE}`,
-  )
-  for (const { prefix } of rows) {
-    await removePrefix(blobs, prefix)
-    // An executor may still have been writing when its run was deleted, so the prefix is looked at for a while.
-    await db.execute(
-      sql`DELETE FROM blob_deletions WHERE prefix = ${prefix} AND created_at < now() - interval '1 minute'`,
+  for (;;) {
+    const rows = await db.query<{ prefix: string }>(
+      sql`SELECT prefix FROM blob_deletions WHERE due_at <= now() ORDER BY due_at LIMIT ${AT_ONCE}`,
     )
+    for (const { prefix } of rows) await removePrefix(blobs, prefix)
+    await db.execute(sql`DELETE FROM blob_deletions WHERE prefix = ANY (${rows.map(({ prefix }) => prefix)}::text[])`)
+    if (rows.length < AT_ONCE) return
   }
 }
 

@@ -81,8 +81,10 @@ CREATE TABLE run_log_chunks (
 -- Whose rows are gone and whose blobs must follow.
 CREATE TABLE blob_deletions (
   prefix text PRIMARY KEY,
-  created_at timestamptz NOT NULL DEFAULT now()
+  -- Later than now where an executor may still be writing.
+  due_at timestamptz NOT NULL DEFAULT now()
 );
+CREATE INDEX blob_deletions_due_idx ON blob_deletions (due_at);
 
 CREATE TABLE output_tickets (
   ticket_hash bytea PRIMARY KEY,

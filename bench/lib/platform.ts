@@ -1,0 +1,118 @@
+/** The real platform, started as a newcomer starts it, with a connection to its database beside it. */
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { embeddedConnection } from '../../server/src/storage/embedded-postgres.ts'
+
+export interface Api {
+  register(): Promise<string>
+  // biome-ignore lint/suspicious/noExplicitAny: a bench reads whatever came back
+  create(token: string, url: string, body?: unknown): Promise<any>
+  untilFinished(token: string, runId: string): Promise<string>
+  copyMany(token: string, pipelineId: string, count: number): Promise<void>
+}
+
+export interface Platform {
+  pid: number
+  url: string
+  api: Api
+  connection: pg.ClientConfig
+  db: { query<Row>(text: string, values: unknown[]): Promise<Row[]> }
+  stop(): Promise<void>
+}
+
+const MAIN = new URL('../../server/src/main.ts', import.meta.url).pathname
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+export async function startPlatform(folder: string, env: Record<string, string> = {}): Promise<Platform> {
+  const port = await freePort()
+  const child = spawn(process.execPath, [MAIN, 'start'], {
+    env: { PATH: process.env.PATH!, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const url = `http://127.0.0.1:${port}`
+  for (;;) {
+    if (child.exitCode !== null) throw new Error('the platform ended at its start')
+    const ready = await fetch(`${url}/readyz`).then(
+      (answer) => answer.ok,
+      () => false,
+    )
+    if (ready) break
+    await delay(20)
+  }
+  const { database_password } = JSON.parse(readFileSync(path.join(folder, 'secrets.json'), 'utf8')) as {
+    database_password: string
+  }
+  const connection = embeddedConnection(folder, database_password)
+  const pool = new pg.Pool({ ...connection, max: 4 })
+  return {
+    pid: child.pid!,
+    url,
+    connection,
+    api: connectApi(url),
+    db: { query: async <Row>(text: string, values: unknown[]) => (await pool.query(text, values)).rows as Row[] },
+    async stop() {
+      await pool.end()
+      child.kill('SIGTERM')
+      if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve))
+    },
+  }
+}
+
+function connectApi(url: string): Api {
+  let people = 0
+  const send = async (method: string, target: string, token: string | null, body?: unknown) => {
+    const headers: Record<string, string> = {}
+    if (token) headers.authorization = `Bearer ${token}`
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const answer = await fetch(url + target, {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${target}: ${answer.status} ${text}`)
+    return JSON.parse(text)
+  }
+  return {
+    async register() {
+      const email = `bench.${process.pid}.${++people}@example.com`
+      const answer = await send('POST', '/api/auth/register', null, {
+        email,
+        password: 'Choose-1-password',
+        name: 'Bench',
+        organization_name: 'Bench',
+      })
+      return answer.access_token as string
+    },
+    create: (token, target, body) => send('POST', target, token, body),
+    async untilFinished(token, runId) {
+      for (;;) {
+        const run = await send('GET', `/api/pipelines/runs/${runId}`, token)
+        if (run.finished_at !== null) {
+          if (run.status !== 'success') throw new Error(`run ${runId}: ${run.status} ${run.error}`)
+          return run.status as string
+        }
+        await delay(10)
+      }
+    },
+    async copyMany(token, pipelineId, count) {
+      for (let made = 0; made < count; made += 20)
+        await Promise.all(
+          Array.from({ length: 20 }, (_, index) =>
+            send('POST', `/api/pipelines/${pipelineId}/copy`, token, { name: `scheduled ${made + index}` }),
+          ),
+        )
+    },
+  }
+}

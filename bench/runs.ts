@@ -1,0 +1,210 @@
+/**
+ * What the engine promises, measured: trigger to running, runs a second beside a bare claim and finish, schedules that
+ * are due at once, memory of a long run, and what the platform takes when idle.
+ *
+ *   npm run bench:runs                 all of it, some two minutes
+ *   npm run bench:runs -- start idle   some of it
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { measureBareQueue } from './lib/bare-queue.ts'
+import { percentile, report } from './lib/figures.ts'
+import { type Platform, startPlatform } from './lib/platform.ts'
+
+const parts: Record<string, (platform: Platform) => Promise<void>> = { start, throughput, schedules, memory, idle }
+const dummyToFile = (records: number, extra: Record<string, unknown> = {}) => ({
+  name: 'bench',
+  source: { name: 'dummy', stream: 'creatures', config: { records, ...extra } },
+  destination: { name: 'file', config: {} },
+})
+
+async function start({ api, db }: Platform): Promise<void> {
+  const token = await api.register()
+  const pipeline = await api.create(token, '/api/pipelines', { name: 'start', config: dummyToFile(10) })
+  const waits: number[] = []
+  for (let index = 0; index < 60; index++) {
+    const run = await api.create(token, `/api/pipelines/${pipeline.id}/run`)
+    await api.untilFinished(token, run.id)
+    const row = await db.query<{ ms: number }>(
+      `SELECT extract(epoch FROM started_at - created_at)::float8 * 1000 AS ms FROM runs WHERE id = $1`,
+      [run.id],
+    )
+    if (index >= 10) waits.push(row[0]!.ms)
+  }
+  report(
+    'trigger to running, warm',
+    { p50_ms: percentile(waits, 50), p95_ms: percentile(waits, 95) },
+    'p50 < 20 ms, p95 < 60 ms',
+  )
+}
+
+async function throughput({ api, db }: Platform): Promise<void> {
+  const RUNS = 1000
+  const ORGANIZATIONS = 10
+  const tokens = await Promise.all(Array.from({ length: ORGANIZATIONS }, () => api.register()))
+  const pipelines = await Promise.all(
+    tokens.flatMap((token) =>
+      Array.from({ length: 10 }, async (_, index) => ({
+        token,
+        pipeline: await api.create(token, '/api/pipelines', { name: `p${index}`, config: dummyToFile(10) }),
+      })),
+    ),
+  )
+  const began = performance.now()
+  const each = RUNS / pipelines.length
+  await Promise.all(
+    pipelines.map(async ({ token, pipeline }) => {
+      for (let index = 0; index < each; index++) await api.create(token, `/api/pipelines/${pipeline.id}/run`)
+    }),
+  )
+  for (;;) {
+    const [row] = await db.query<{ left: number }>(
+      `SELECT count(*)::int AS left FROM runs WHERE status IN ('pending', 'running')`,
+      [],
+    )
+    if (row!.left === 0) break
+    await delay(20)
+  }
+  const seconds = (performance.now() - began) / 1000
+  const [bad] = await db.query<{ failed: number }>(
+    `SELECT count(*)::int AS failed FROM runs WHERE status <> 'success'`,
+    [],
+  )
+  const bare = await measureBareQueue(db)
+  report(
+    '1,000 no-op runs of ten organizations',
+    {
+      runs_per_second: RUNS / seconds,
+      bare_per_second: bare,
+      ratio: RUNS / seconds / bare,
+      not_successful: bad!.failed,
+    },
+    '>= 100 a second, >= 0.1 of bare',
+  )
+}
+
+async function schedules({ api, db }: Platform): Promise<void> {
+  const COUNT = 10_000
+  const token = await api.register()
+  const pipeline = await api.create(token, '/api/pipelines', {
+    name: 'scheduled',
+    config: dummyToFile(1),
+    schedule: '0 0 1 1 *',
+  })
+  // Copies of one row would not open under their own ids, so they are made by the API's bulk of copies.
+  await api.copyMany(token, pipeline.id, COUNT)
+  await db.query(
+    `UPDATE pipelines SET enabled = true, schedule = '0 0 1 1 *', next_run_at = NULL WHERE name LIKE 'scheduled%'`,
+    [],
+  )
+  const began = performance.now()
+  await db.query(`UPDATE pipelines SET next_run_at = now() WHERE name LIKE 'scheduled%'`, [])
+  const marked = performance.now()
+  for (;;) {
+    const [row] = await db.query<{ due: number }>(
+      `SELECT count(*)::int AS due FROM pipelines WHERE enabled AND next_run_at <= now()`,
+      [],
+    )
+    if (row!.due === 0) break
+    await delay(20)
+  }
+  report(
+    '10,000 schedules due at once',
+    { seconds: (performance.now() - marked) / 1000, marking_seconds: (marked - began) / 1000 },
+    '< 5 s',
+  )
+  await db.query(
+    `UPDATE runs SET status = 'cancelled', finished_at = now(), ready = false WHERE status = 'pending'`,
+    [],
+  )
+}
+
+async function memory({ api, pid }: Platform): Promise<void> {
+  const peak = async (records: number): Promise<{ mb: number; seconds: number }> => {
+    const token = await api.register()
+    const pipeline = await api.create(token, '/api/pipelines', { name: 'memory', config: dummyToFile(records) })
+    const began = performance.now()
+    const run = await api.create(token, `/api/pipelines/${pipeline.id}/run`)
+    let most = 0
+    const watch = setInterval(() => {
+      most = Math.max(most, ...executors(pid).map((pid) => memoryOf(pid).rss))
+    }, 20)
+    await api.untilFinished(token, run.id)
+    clearInterval(watch)
+    return { mb: most, seconds: (performance.now() - began) / 1000 }
+  }
+  const small = await peak(100_000)
+  const large = await peak(10_000_000)
+  report(
+    'dummy to file',
+    {
+      mb_100k: small.mb,
+      mb_10m: large.mb,
+      grows_mb: large.mb - small.mb,
+      records_per_second: 10_000_000 / large.seconds,
+    },
+    'grows by at most 64 MB',
+  )
+}
+
+async function idle({ pid }: Platform): Promise<void> {
+  await delay(5000)
+  const pids = tree(pid)
+  const before = pids.map(cpuOf).reduce((a, b) => a + b, 0)
+  await delay(10_000)
+  const ticks = pids.map(cpuOf).reduce((a, b) => a + b, 0) - before
+  report(
+    'idle',
+    {
+      pss_mb: pids.map((one) => memoryOf(one).pss).reduce((a, b) => a + b, 0),
+      cpu_percent: ticks / 10,
+      processes: pids.length,
+    },
+    '< 300 MB PSS, < 1 % of a core',
+  )
+}
+
+const read = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function tree(root: number): number[] {
+  const parents = new Map<number, number>()
+  for (const name of readdirSync('/proc'))
+    if (/^\d+$/.test(name)) parents.set(Number(name), Number(read(`/proc/${name}/stat`).split(') ')[1]?.split(' ')[1]))
+  const found = [root]
+  for (let index = 0; index < found.length; index++)
+    for (const [pid, parent] of parents) if (parent === found[index]) found.push(pid)
+  return found
+}
+
+const executors = (root: number) =>
+  tree(root).filter((pid) => read(`/proc/${pid}/cmdline`).includes('runs/executor.ts'))
+
+function memoryOf(pid: number): { rss: number; pss: number } {
+  const text = read(`/proc/${pid}/smaps_rollup`)
+  const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) / 1024
+  return { rss: field('Rss'), pss: field('Pss') }
+}
+
+/** Hundredths of a second. */
+const cpuOf = (pid: number): number => {
+  const fields = read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? []
+  return Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
+}
+
+const wanted = process.argv.slice(2).filter((name) => name in parts)
+const folder = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+const platform = await startPlatform(folder)
+try {
+  for (const name of wanted.length > 0 ? wanted : Object.keys(parts)) await parts[name]!(platform)
+} finally {
+  await platform.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
