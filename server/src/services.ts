@@ -95,7 +95,11 @@ export function composeServices(
   let zygote: Zygote | undefined
   closers.push(async () => zygote?.close())
   const cells = () => {
-    zygote ??= startZygote(cellSettings(config))
+    if (zygote) return zygote
+    zygote = startZygote(cellSettings(config))
+    void zygote.selfTest().then(({ ok, reason }) => {
+      state.sandbox = ok ? (config.SANDBOX === 'none' ? 'none' : 'ok') : reason
+    })
     return zygote
   }
   return {

@@ -1,4 +1,5 @@
 /** What there is to connect: the built-in connectors, and among the sources the organization's own custom ones. */
+import type { ExtractedSchema } from '../cell/validate.ts'
 import { authenticationTypes } from '../connectors/authentication.ts'
 import type { Source } from '../connectors/contract.ts'
 import { destinations, sources } from '../connectors/registry.ts'
@@ -60,13 +61,6 @@ interface CustomInfoRow {
   config_schema: ExtractedSchema
 }
 
-export interface ExtractedSchema {
-  config_class_name: string | null
-  config_fields: { name: string; type_hint: string; required: boolean }[]
-  auth_class_name: string | null
-  auth_type: string | null
-}
-
 function describeCustom(row: CustomInfoRow): SourceInfo {
   const fields = row.config_schema.config_fields ?? []
   const type = row.config_schema.auth_type
@@ -77,7 +71,9 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
     auth_types: type ? [type] : Object.keys(authenticationTypes),
     config_schema: {
       type: 'object',
-      properties: Object.fromEntries(fields.map(({ name, type_hint }) => [name, { description: type_hint }])),
+      properties: Object.fromEntries(
+        fields.map(({ name, type_hint }) => [name, type_hint === null ? {} : { description: type_hint }]),
+      ),
       required: fields.filter((field) => field.required).map((field) => field.name),
       additionalProperties: true,
     },

@@ -3,6 +3,7 @@
  * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
  */
 import { pythonSource } from '../cell/python-source.ts'
+import { DYNAMIC_STREAMS } from '../cell/validate.ts'
 import type { Zygote } from '../cell/zygote.ts'
 import type { Json, Source, SourceCapabilities } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
@@ -145,6 +146,9 @@ export interface SourceTraits {
   capabilities: Pick<SourceCapabilities, 'incremental' | 'own_cursor'>
 }
 
+/** A custom source whose get_streams has to ask a server first. */
+export const isDynamic = (streams: readonly string[]): boolean => streams.length === 1 && streams[0] === DYNAMIC_STREAMS
+
 export function findTraits(name: string, custom: CustomRow | null): SourceTraits | null {
   const source = findSource(name)
   if (source) return source
@@ -152,7 +156,7 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   const { capabilities } = asConnector(custom)
   return {
     name,
-    streams: custom.streams,
+    streams: isDynamic(custom.streams) ? 'dynamic' : custom.streams,
     auth_types: null,
     settings: null,
     capabilities: { ...capabilities, own_cursor: true },

@@ -11,7 +11,7 @@ import type { Queryable } from '../storage/database.ts'
 import { type Place, type SecretBox, SecretLost } from '../storage/secret-box.ts'
 import { syncOf } from './config.ts'
 import type { DestinationConfig, PipelineConfig, RunOptions, SourceConfig } from './config-shape.ts'
-import { loadReferences, openSaved, type References, type SavedRow, wantedBy } from './references.ts'
+import { isDynamic, loadReferences, openSaved, type References, type SavedRow, wantedBy } from './references.ts'
 
 export interface ResolvedConfig {
   source: {
@@ -84,7 +84,7 @@ export function resolveSource(source: SourceConfig, references: References, box:
   const custom = references.custom
   if (!custom)
     throw broken(`The source '${name}' was deleted; choose another source, or create it again under that name.`)
-  if (!custom.streams.includes(source.stream))
+  if (!isDynamic(custom.streams) && !custom.streams.includes(source.stream))
     throw broken(
       `The source '${name}' no longer has the stream '${source.stream}'; it has ${custom.streams.join(', ')}.`,
     )
