@@ -35,7 +35,7 @@ export interface Answer {
 }
 
 export const PASSWORD = 'Correct-horse-1'
-const SECRET = 'a test secret that is long enough for HS256'
+export const SECRET = 'a test secret that is long enough for HS256'
 
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-app-'))
