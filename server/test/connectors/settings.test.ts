@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import Type from 'typebox'
+import {
+  authenticationSecrets,
+  findAuthenticationFaults,
+  maskAuthentication,
+  unmaskAuthentication,
+} from '../../src/connectors/authentication.ts'
+import { overridable, secret } from '../../src/connectors/contract.ts'
+import { nearest } from '../../src/connectors/nearest.ts'
+import { MASK, maskSecrets, secretPaths, secretValues, unmaskSecrets } from '../../src/connectors/secrets.ts'
+import { applyDefaults, findOverrideFaults, findSettingsFaults } from '../../src/connectors/settings.ts'
+
+const schema = Type.Object(
+  {
+    host: Type.String({ minLength: 1, description: 'The server.' }),
+    port: Type.Integer({ minimum: 1, maximum: 65535, default: 5432 }),
+    password: Type.Optional(secret(Type.String())),
+    format: overridable(Type.Union([Type.Literal('jsonl'), Type.Literal('csv')], { default: 'jsonl' })),
+    ssl: Type.Optional(
+      Type.Object(
+        { mode: Type.String({ default: 'prefer' }), key: Type.Optional(secret(Type.String())) },
+        { additionalProperties: false },
+      ),
+    ),
+    tables: Type.Optional(overridable(Type.Array(Type.String({ pattern: '^[a-z]+$' }), { maxItems: 2 }))),
+    limit: Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])),
+  },
+  { additionalProperties: false },
+)
+const faults = (config: unknown): string[] => findSettingsFaults(schema, config, 'config.destination.config')
+
+describe('faults of a config', () => {
+  it('are none where it fits, with or without what has a default', () => {
+    assert.deepEqual(faults({ host: 'x' }), [])
+    assert.deepEqual(faults({ host: 'x', port: 1, ssl: {}, tables: ['a'], limit: null }), [])
+  })
+
+  it('name an unknown field and the nearest known one', () => {
+    assert.deepEqual(faults({ host: 'x', formt: 'csv' }), [
+      "config.destination.config.formt: unknown field; did you mean 'format'?",
+    ])
+    assert.deepEqual(faults({ host: 'x', zzz: 1 }), [
+      'config.destination.config.zzz: unknown field; known are host, port, password, format, ssl, tables, limit',
+    ])
+    assert.deepEqual(faults({ host: 'x', ssl: { mod: 'x' } }), [
+      "config.destination.config.ssl.mod: unknown field; did you mean 'mode'?",
+    ])
+    assert.match(faults(JSON.parse('{"host":"x","__proto__":{}}'))[0]!, /__proto__: unknown field/)
+  })
+
+  it('say what is wrong with a value, and where', () => {
+    assert.deepEqual(faults({}), ['config.destination.config.host: is required: The server'])
+    assert.deepEqual(faults({ host: '' }), ['config.destination.config.host: must not be empty'])
+    assert.deepEqual(faults({ host: 'x', port: '30' }), [
+      'config.destination.config.port: must be an integer, not a string',
+    ])
+    assert.deepEqual(faults({ host: 'x', port: 1.5 }), ['config.destination.config.port: must be an integer, not 1.5'])
+    assert.deepEqual(faults({ host: 'x', port: 0 }), ['config.destination.config.port: must be 1 or more'])
+    assert.deepEqual(faults({ host: 'x', format: 'cvs' }), [
+      "config.destination.config.format: 'cvs' is not allowed; use 'jsonl' or 'csv'; did you mean 'csv'?",
+    ])
+    assert.deepEqual(faults({ host: 'x', tables: ['a', 'B'] }), [
+      'config.destination.config.tables[1]: does not have the right form',
+    ])
+    assert.deepEqual(faults({ host: 'x', tables: ['a', 'b', 'c'] }), [
+      'config.destination.config.tables: must have at most 2 items',
+    ])
+    assert.deepEqual(faults({ host: 'x', limit: 0 }), ['config.destination.config.limit: must be 1 or more'])
+    assert.deepEqual(faults({ host: 'x', limit: true }), [
+      'config.destination.config.limit: must be an integer or null, not true',
+    ])
+    assert.deepEqual(faults([]), ['config.destination.config: must be an object, not an array'])
+    assert.deepEqual(faults(null), ['config.destination.config: must be an object, not null'])
+  })
+
+  it('never repeat a text that could be a secret', () => {
+    assert.doesNotMatch(faults({ host: 'x', password: 5, ssl: 'hunter2', tables: 'hunter2' }).join(), /hunter2/)
+  })
+})
+
+describe('defaults', () => {
+  it('are filled in at every depth, and the given config stays as it was', () => {
+    const given = { host: 'x', ssl: {} }
+    assert.deepEqual(applyDefaults(schema, given), { host: 'x', ssl: { mode: 'prefer' }, port: 5432, format: 'jsonl' })
+    assert.deepEqual(given, { host: 'x', ssl: {} })
+  })
+})
+
+describe('secrets', () => {
+  const stored = { host: 'x', password: 'hunter2', ssl: { key: 'pem' } }
+
+  it('are found, masked and filled in again', () => {
+    assert.deepEqual(secretPaths(schema), [['password'], ['ssl', 'key']])
+    const masked = maskSecrets(schema, stored)
+    assert.deepEqual(masked, { host: 'x', password: MASK, ssl: { key: MASK } })
+    assert.deepEqual(unmaskSecrets(schema, masked, stored), stored)
+    assert.deepEqual(secretValues(schema, stored), ['hunter2', 'pem'])
+  })
+
+  it('change where a new one is sent, and a mask without anything behind it is nothing', () => {
+    assert.deepEqual(unmaskSecrets(schema, { host: 'y', password: 'new' }, stored), { host: 'y', password: 'new' })
+    assert.deepEqual(unmaskSecrets(schema, { host: 'y', password: MASK }, { host: 'x' }), { host: 'y' })
+    assert.deepEqual(unmaskSecrets(schema, { host: MASK }, stored), { host: MASK })
+  })
+
+  it('of an authentication are masked by its type, all of them where the type is not known', () => {
+    const basic = { type: 'basic', params: { username: 'ann', password: 'hunter2' } }
+    assert.deepEqual(maskAuthentication(basic), { type: 'basic', params: { username: 'ann', password: MASK } })
+    assert.deepEqual(unmaskAuthentication(maskAuthentication(basic), basic), basic)
+    const own = { type: 'own', params: { a: 'one', b: 2 } }
+    assert.deepEqual(maskAuthentication(own), { type: 'own', params: { a: MASK, b: MASK } })
+    assert.deepEqual(unmaskAuthentication({ type: 'own', params: { a: MASK, c: MASK } }, own), {
+      type: 'own',
+      params: { a: 'one' },
+    })
+    assert.deepEqual(authenticationSecrets(basic), ['hunter2'])
+    assert.deepEqual(authenticationSecrets(own), ['one'])
+  })
+})
+
+describe('authentication', () => {
+  const check = (value: unknown, allowed: string[] | null = ['api_key']): string[] =>
+    findAuthenticationFaults(value, allowed, 'a')
+  it('is checked against what the source offers, and none is always offered', () => {
+    assert.deepEqual(check({ type: 'none', params: {} }), [])
+    assert.deepEqual(check({ type: 'api_key', params: { token: 'x' } }), [])
+    assert.deepEqual(check({ type: 'api_key', params: {} }), ['a.params.token: is required: The key'])
+    assert.deepEqual(check({ type: 'basic', params: {} }), ["a.type: 'basic' is not offered here; use api_key, none"])
+    assert.deepEqual(check({ type: 'own', params: { anything: 1 } }, null), [])
+    assert.deepEqual(check('x'), ['a: must be an object with type and params'])
+    assert.deepEqual(check({ type: 'none', parms: {} }), ['a.parms: unknown field; known are type, params'])
+  })
+})
+
+describe('settings beside a saved connector', () => {
+  it('are only those that are marked for it', () => {
+    const check = (override: unknown): string[] => findOverrideFaults(schema, override, 'config.source.config')
+    assert.deepEqual(check({ format: 'csv', tables: ['a'] }), [])
+    assert.deepEqual(check({ host: 'evil' }), [
+      "config.source.config.host: is fixed by the saved connector; only 'format' or 'tables' may be given beside it",
+    ])
+    assert.match(check({ password: 'x' })[0]!, /password: is fixed/)
+    assert.match(check({ format: 'x' })[0]!, /format: 'x' is not allowed/)
+    assert.match(check({ fromat: 'csv' })[0]!, /did you mean 'format'/)
+  })
+})
+
+describe('the nearest name', () => {
+  it('is the one a slip away, or none', () => {
+    assert.equal(nearest('crea', ['creatures', 'plants']), null)
+    assert.equal(nearest('creatuers', ['creatures', 'plants']), 'creatures')
+    assert.equal(nearest('hsot', ['host', 'port']), 'host')
+    assert.equal(nearest('x', []), null)
+  })
+})
