@@ -140,7 +140,8 @@ async function openStore(
   const secrets = readOrMakeSecrets(config.DATA_DIR)
   const keys = {
     jwt_secret: config.JWT_SECRET_KEY ?? secrets.jwt_secret,
-    encryption_keys: config.ENCRYPTION_KEY ?? [secrets.encryption_key],
+    // The key of the folder stays readable, so that setting a key later loses nothing.
+    encryption_keys: [...(config.ENCRYPTION_KEY ?? []), secrets.encryption_key],
   }
   if (!unlock) return { connection: embeddedConnection(config.DATA_DIR, secrets.database_password), keys }
   const postgres = await keepEmbeddedPostgres(config, secrets.database_password, log)

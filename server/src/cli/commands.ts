@@ -39,6 +39,11 @@ const commands: Record<string, Command> = {
     about: 'set a new password, read from the terminal or standard input',
     run: async (args) => (await import('./admin.ts')).admin(args),
   },
+  keys: {
+    usage: 'keys rotate',
+    about: 'encrypt everything again with the first key of ENCRYPTION_KEY',
+    run: async (args) => (await import('./keys.ts')).keys(args),
+  },
 }
 
 const help =

@@ -1,0 +1,40 @@
+/** `sluice keys rotate`: after a new key was put first in ENCRYPTION_KEY, everything is sealed again with it. */
+import { readConfig } from '../config.ts'
+import { AppError } from '../errors.ts'
+import { createServices } from '../services.ts'
+import { type RotationProgress, rotateKeys } from '../storage/key-rotation.ts'
+
+export async function keys(args: string[]): Promise<number> {
+  if (args.length !== 1 || args[0] !== 'rotate') throw new AppError('invalid_input', 'Usage: sluice keys rotate')
+  const services = await createServices(readConfig(), { beside: true })
+  const stop = new AbortController()
+  const interrupt = () => stop.abort()
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  try {
+    const all = await rotateKeys(services.db, services.box, show, stop.signal)
+    if (stop.signal.aborted) {
+      console.log('Stopped. Nothing is lost by that; run it again to go on.')
+      return 1
+    }
+    return conclude(all)
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+    await services.close()
+  }
+}
+
+const show = ({ table, sealed, lost }: RotationProgress): void =>
+  console.log(`${table}: ${sealed} encrypted again${lost.length > 0 ? `, ${lost.length} can not be opened` : ''}`)
+
+function conclude(all: RotationProgress[]): number {
+  const lost = all.flatMap(({ table, lost }) => lost.map((id) => `${table} ${id}`))
+  if (lost.length === 0) {
+    console.log('Everything is encrypted with the first key of ENCRYPTION_KEY; the others can be removed.')
+    return 0
+  }
+  console.log(
+    `These can not be opened with any key of ENCRYPTION_KEY and stay as they are; add their key, or save them again:`,
+  )
+  for (const each of lost) console.log(`  ${each}`)
+  return 1
+}
