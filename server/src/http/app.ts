@@ -17,7 +17,7 @@ import fastify, {
 import { AppError } from '../errors.ts'
 import type { Services } from '../services.ts'
 import { type Access, authenticate } from './authenticate.ts'
-import { handleError, handleNotFound } from './error-handler.ts'
+import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { describeApi } from './openapi.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
@@ -76,6 +76,7 @@ export async function createApp(services: Services): Promise<App> {
     routerOptions: { maxParamLength: 200, ignoreTrailingSlash: false },
     forceCloseConnections: 'idle',
     requestTimeout: 60_000,
+    clientErrorHandler: answerBrokenRequest,
     frameworkErrors: (error, request, reply) => handleError(error, request, reply as never),
   })
   app.setValidatorCompiler(compileValidator)
@@ -152,6 +153,9 @@ function logRequests(app: App): void {
     reply.header('X-Request-Id', request.id)
     // Answers hold what only their reader may see; a shared cache must keep none of them.
     if (request.url.startsWith('/api/')) reply.header('Cache-Control', 'no-store')
+    // PostgreSQL has no place for it in a text. Bodies are looked through where they are parsed.
+    if (request.url.includes('%00'))
+      throw new AppError('invalid_input', 'The address has a NUL character (%00) in it; remove it')
   })
   app.addHook('onResponse', async (request, reply) => {
     const level =

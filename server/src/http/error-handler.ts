@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { AppError, catalogue, type ErrorCode } from '../errors.ts'
 
@@ -20,6 +21,16 @@ export function handleNotFound(request: FastifyRequest, reply: FastifyReply): vo
   void reply
     .code(404)
     .send({ detail: `There is no ${request.method} ${request.url.split('?')[0]}; the API reference is at /docs` })
+}
+
+/** What is not HTTP at all never becomes a request; it gets the same form of answer. */
+export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+  const detail = error.code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large' : 'This is not a valid HTTP request'
+  const body = JSON.stringify({ detail })
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+  )
 }
 
 function toAppError(error: FastifyError | AppError | Error): AppError {

@@ -1,12 +1,61 @@
 /** The API's description at /api/openapi.json, made from the routes' schemas, and a browsable reference of it at /docs. */
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import type { ErrorCode } from '../errors.ts'
 import { VERSION } from '../version.ts'
 import type { App } from './app.ts'
+import type { Access } from './authenticate.ts'
+import { Problem, problems } from './schemas/common.ts'
 
 const INTRODUCTION = `Organizations, roles, domains, invitations and API keys around pipelines that move one stream of a source to a destination.
 
 Send \`Authorization: Bearer <access token>\` or \`X-API-Key: <key>\`. Errors are always \`{ "detail": "…" }\`. Lists are plain arrays, newest first, with their total (counted to 10,000 at most) in \`X-Total-Count\`.`
+
+interface DeclaredSchema {
+  body?: unknown
+  querystring?: unknown
+  params?: unknown
+  response?: Record<string, object>
+}
+
+/** Every answer that a route can give: those it declares, and those that come from its access, its input and chance. */
+function completeResponses(schema: DeclaredSchema | undefined, access: Access | undefined): Record<string, object> {
+  const declared = Object.fromEntries(
+    Object.entries(schema?.response ?? {}).map(([status, response]) => [
+      status,
+      'description' in response ? response : { ...response, description: SUCCESS[status] ?? 'Answer' },
+    ]),
+  )
+  if (access === undefined) return declared
+  const codes: ErrorCode[] = ['internal']
+  if (schema?.body || schema?.querystring || schema?.params) codes.push('invalid_input')
+  if (schema?.body) codes.push('too_large')
+  if (access !== 'public') codes.push('unauthenticated')
+  if (access !== 'public' && access !== 'authenticated') codes.push('forbidden')
+  const all = { ...problems(...codes), ...declared }
+  return Object.fromEntries(Object.entries(all).map(([status, response]) => [status, asJsonProblem(status, response)]))
+}
+
+/** Whatever else a route sends, its errors are JSON. */
+const asJsonProblem = (status: string, response: object): object =>
+  Number(status) < 400
+    ? response
+    : {
+        description: (response as { description: string }).description,
+        content: { 'application/json': { schema: Problem } },
+      }
+
+const SUCCESS: Record<string, string> = { 200: 'Success', 201: 'Created', 204: 'Done; no body' }
+
+/** `DELETE /api/users/:user_id/domain-roles/:domain_id` → `deleteUsersByUserIdDomainRolesByDomainId`. */
+const nameOperation = (method: string, url: string): string =>
+  method.toLowerCase() +
+  url
+    .replace('/api', '')
+    .replaceAll('/:', '/by-')
+    .split(/[^a-zA-Z0-9]+/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
 
 export async function describeApi(app: App): Promise<void> {
   await app.register(swagger, {
@@ -33,6 +82,8 @@ export async function describeApi(app: App): Promise<void> {
         schema: {
           ...schema,
           ...(description && { description }),
+          ...(access !== undefined && { operationId: nameOperation(String(route.method), url) }),
+          response: completeResponses(schema as DeclaredSchema | undefined, access),
           ...(access === 'public' && { security: [] }),
           ...(!url.startsWith('/api/') && !url.endsWith('z') && { hide: true }),
         },

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { AppError, catalogue } from '../../src/errors.ts'
+import { parseBody } from '../../src/http/json-body.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const FRONTEND = 'https://console.example.com'
+const app = await startApp({ FRONTEND_URL: `${FRONTEND}/app` })
+
+test('an error is JSON with a detail and nothing else', async () => {
+  const answers = [
+    await app.call('GET', '/api/nothing'),
+    await app.call('POST', '/api/auth/me'),
+    await app.call('GET', '/api/auth/me'),
+    await app.call('POST', '/api/auth/login', { body: '{ "email": ' }),
+    await app.call('POST', '/api/auth/login', { body: '' }),
+    await app.call('POST', '/api/auth/login', { body: '<xml/>', headers: { 'content-type': 'text/xml' } }),
+    await app.call('GET', '/api/%E0%A4%A'),
+    await app.call('GET', '/api/users?limit=%00'),
+    await app.call('GET', `/api/${'x'.repeat(5000)}`),
+  ]
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [404, 404, 401, 400, 400, 400, 400, 400, 404],
+  )
+  for (const { body, headers } of answers) {
+    assert.deepEqual(Object.keys(body), ['detail'])
+    assert.ok(body.detail.length > 10, body.detail)
+    assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  }
+})
+
+test('what nobody foresaw is a bare 500, with its cause in the log alone', async () => {
+  const { services } = app
+  const { first } = services.db
+  services.db.first = () => Promise.reject(new Error('the disk said: secret detail'))
+  try {
+    const person = { access_token: (await services.tokens.signAccess(ids)) as string }
+    const { status, body } = await app.call('GET', '/api/auth/me', { as: person })
+    assert.deepEqual([status, body], [500, { detail: 'Internal server error' }])
+  } finally {
+    services.db.first = first
+  }
+})
+const someId = '00000000-0000-4000-8000-000000000000'
+const ids = { sub: someId, org: someId, sid: someId }
+
+test('each error code has its own status', () => {
+  const statuses = Object.values(catalogue).map(({ status }) => status)
+  assert.equal(new Set(statuses).size, statuses.length)
+  assert.equal(new AppError('conflict', 'x').status, 409)
+})
+
+test('every answer carries a request id: the one given, or a new one', async () => {
+  const given = await app.call('GET', '/healthz', { headers: { 'x-request-id': 'trace-1.a:b_c' } })
+  assert.equal(given.headers['x-request-id'], 'trace-1.a:b_c')
+  for (const strange of ['a b', 'x'.repeat(65), '<script>', '']) {
+    const { headers } = await app.call('GET', '/api/nothing', { headers: { 'x-request-id': strange } })
+    assert.match(String(headers['x-request-id']), /^[0-9a-f-]{36}$/)
+  }
+})
+
+test('a body over 1 MB is 413, one just under it is read', async () => {
+  const body = (length: number) => JSON.stringify({ email: 'a@b.c', password: 'x'.repeat(length) })
+  assert.equal((await app.call('POST', '/api/auth/login', { body: body(1024 * 1024) })).status, 413)
+  assert.equal((await app.call('POST', '/api/auth/login', { body: body(1024 * 1024 - 100) })).status, 400)
+})
+
+test('nothing is coerced in a body, and __proto__ is refused', async () => {
+  const person = await registerPerson(app)
+  const rename = (body: unknown) => app.call('PUT', '/api/organization', { as: person, body })
+  for (const name of [30, true, null, ['x'], { toString: 'x' }]) assert.equal((await rename({ name })).status, 400)
+  assert.equal((await rename('{"name":"x","__proto__":{"admin":true}}')).status, 400)
+  assert.equal((await rename('{"name":"x","constructor":{"prototype":{"admin":true}}}')).status, 200)
+  assert.equal(({} as { admin?: boolean }).admin, undefined)
+})
+
+test('a text that the database could not store is refused where it is parsed', () => {
+  for (const text of ['{"a":"\\u0000"}', '{"\\u0000":1}', '{"a":["\\ud800"]}', '['.repeat(101) + ']'.repeat(101)])
+    assert.throws(() => parseBody(text), AppError, text.slice(0, 20))
+  assert.deepEqual(parseBody('{"a":"\\ud83d\\ude00"}'), { a: '😀' })
+  assert.equal(parseBody('  '), undefined)
+})
+
+test('only the frontend may call from a browser of another origin', async () => {
+  for (const origin of [FRONTEND, 'https://evil.example.com', 'null']) {
+    const { headers, status } = await app.call('OPTIONS', '/api/auth/login', {
+      headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' },
+    })
+    assert.equal(status, 204)
+    assert.equal(headers['access-control-allow-origin'], FRONTEND, 'a browser of another origin is told no')
+    assert.match(String(headers['access-control-allow-headers']), /Authorization/)
+  }
+})
+
+test('answers carry headers that keep browsers and caches careful', async () => {
+  const { headers } = await app.call('GET', '/api/auth/me')
+  assert.match(String(headers['content-security-policy']), /default-src 'self'/)
+  assert.equal(headers['x-content-type-options'], 'nosniff')
+  assert.equal(headers['x-frame-options'], 'SAMEORIGIN')
+  assert.equal(headers['referrer-policy'], 'no-referrer')
+  assert.equal(headers['cache-control'], 'no-store')
+  assert.equal(headers['x-powered-by'], undefined)
+  assert.equal(headers['strict-transport-security'], undefined, 'not without https')
+})
+
+test('behind https the browser is told to stay there', async () => {
+  const secure = await startApp({ PUBLIC_URL: 'https://sluice.example.com' })
+  assert.match(String((await secure.call('GET', '/healthz')).headers['strict-transport-security']), /max-age=/)
+})
+
+test('it says that it lives, and whether it is ready', async () => {
+  assert.deepEqual((await app.call('GET', '/healthz')).body, { status: 'ok' })
+  const ready = await app.call('GET', '/readyz')
+  assert.equal(ready.status, 200)
+  assert.equal(ready.body.status, 'ready')
+  const { first } = app.services.db
+  app.services.db.first = () => Promise.reject(new Error('gone'))
+  try {
+    const gone = await app.call('GET', '/readyz')
+    assert.equal(gone.status, 503)
+    assert.deepEqual([gone.body.status, gone.body.database], ['not ready', 'does not answer'])
+  } finally {
+    app.services.db.first = first
+  }
+})
+
+test('what is not HTTP gets the same form of answer', async () => {
+  await app.app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.app.server.address() as { port: number }
+  const ask = (text: string) =>
+    new Promise<string>((resolve, reject) => {
+      let answer = ''
+      const socket = connect(port, '127.0.0.1', () => socket.write(text))
+      socket.on('data', (chunk) => {
+        answer += chunk
+      })
+      socket.on('end', () => resolve(answer))
+      socket.on('error', reject)
+    })
+  for (const text of ['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`]) {
+    const answer = await ask(text)
+    assert.match(answer, /^HTTP\/1\.1 400 /)
+    assert.deepEqual(Object.keys(JSON.parse(answer.split('\r\n\r\n')[1]!)), ['detail'])
+  }
+})
