@@ -2,6 +2,7 @@
  * Supervising one attempt: hands the job to an executor, keeps what it reports, enforces time and memory, and ends the
  * run with the true reason. The executor does the work; nothing of the data passes through here.
  */
+import { findDestination } from '../connectors/registry.ts'
 import { secretsOf } from '../pipelines/resolve.ts'
 import type { Services } from '../services.ts'
 import { sql } from '../storage/database.ts'
@@ -29,6 +30,8 @@ type Verdict =
 export interface Supervised {
   run: ClaimedRun
   progress: Counts | null
+  /** Name of the destination, once the config is open. */
+  destination: string
   /** Ends the attempt from outside. The executor is gone when this returns. */
   stop(reason: 'cancelled' | 'lost' | 'handed over'): void
   done: Promise<void>
@@ -42,6 +45,7 @@ export function superviseRun(services: Services, pool: ExecutorPool, run: Claime
   const supervised: Supervised = {
     run,
     progress: null,
+    destination: '',
     stop: (reason) => stopped.resolve({ end: reason }),
     done: Promise.resolve(),
   }
@@ -71,6 +75,7 @@ async function attemptRun(
     )
     return
   }
+  supervised.destination = pinned.config.destination.name
   const executor = pool.take()
   let reusable = false
   try {
@@ -222,8 +227,16 @@ async function receive(
       run.checkpoint = message.checkpoint.checkpoint
       return executor.send({ type: 'saved', id: message.id })
     }
-    case 'success':
-      return resolve({ end: 'success', outcome: message.outcome })
+    case 'success': {
+      // Where the output is all there is, its last part is told only now; elsewhere every part came with a checkpoint.
+      const late = findDestination(supervised.destination)?.capabilities.commits === 'output'
+      const over = late ? await overQuota(services, run, message.outcome.output?.parts ?? []) : null
+      return resolve(
+        over
+          ? { end: 'failure', kind: 'limit', message: over, transient: false }
+          : { end: 'success', outcome: message.outcome },
+      )
+    }
     case 'failure':
       return resolve({ end: 'failure', kind: message.kind, message: message.message, transient: message.transient })
   }

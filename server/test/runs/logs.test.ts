@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createRunLogWriter } from '../../src/runs/log.ts'
+import { packLogs } from '../../src/runs/log-reading.ts'
+import { createRedact } from '../../src/runs/redact.ts'
+import { sql } from '../../src/storage/database.ts'
+import { startEngine } from '../harness/engine.ts'
+
+const engine = await startEngine()
+const { call, person, services } = engine
+const { db, blobs } = services
+const plain = (text: string) => text
+
+test('a long log keeps its head and its tail and says what lies between', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const log = createRunLogWriter(db, { id: run, attempt: 0 }, plain)
+  for (let line = 1; line <= 20_000; line++) log.write('info', `line ${line} ${'x'.repeat(100)}`)
+  await log.flush()
+  const { logs } = (await call('GET', `/api/pipelines/runs/${run}/logs`, { as: person })).body
+  assert.ok(logs.length < 1_300_000, `${logs.length} bytes`)
+  assert.match(logs, /line 1 x/)
+  assert.match(logs, /line 20000 x/)
+  assert.match(logs, /… [\d,]+ lines were left out here/)
+  const tail = (await call('GET', `/api/pipelines/runs/${run}/logs?tail=3`, { as: person })).body.logs
+  assert.deepEqual(
+    tail
+      .trimEnd()
+      .split('\n')
+      .map((line: string) => / line (\d+) /.exec(line)![1]),
+    ['19998', '19999', '20000'],
+  )
+})
+
+test('the log of a run that has ended is packed into a blob and reads the same', async () => {
+  const worker = await engine.work()
+  const run = await engine.trigger(await engine.createPipeline({}))
+  await engine.finished(run)
+  await worker.stop(AbortSignal.abort())
+  const before = await engine.logs(run)
+  await db.execute(sql`UPDATE runs SET finished_at = now() - interval '1 hour' WHERE id = ${run}`)
+  assert.ok((await packLogs(db, blobs)) >= 1)
+  assert.equal((await db.query(sql`SELECT 1 FROM run_log_chunks WHERE run_id = ${run}`)).length, 0)
+  assert.equal(await engine.logs(run), before)
+})
+
+test('a follower gets every line once, also after a break', async () => {
+  const worker = await engine.work()
+  const run = await engine.trigger(await engine.createPipeline({ dummy: { records: 10, delay_ms: 30 } }))
+  const first = await call('GET', `/api/pipelines/runs/${run}/logs/stream`, { as: person })
+  assert.match(String(first.headers['content-type']), /^text\/event-stream/)
+  const events = first.text.split('\n\n').filter((event) => event.includes('event: line'))
+  const logs = (await engine.logs(run)).trimEnd().split('\n')
+  assert.deepEqual(
+    events.map((event) => /^data: (.*)$/m.exec(event)![1]),
+    logs,
+  )
+  assert.match(first.text, /event: end\ndata: \{"status":"success"\}/)
+  const rest = await call('GET', `/api/pipelines/runs/${run}/logs/stream`, {
+    as: person,
+    headers: { 'last-event-id': '2' },
+  })
+  assert.equal(rest.text.split('\n\n').filter((event) => event.includes('event: line')).length, logs.length - 2)
+  await worker.stop(AbortSignal.abort())
+})
+
+test('known secrets are hidden in every form in which they travel', () => {
+  const secret = 'p+ss/w=rd "quoted"\nsecond line of it'
+  const redact = createRedact([secret, 'abc'])
+  const basic = Buffer.from(`user:${secret}`).toString('base64')
+  for (const text of [
+    secret,
+    encodeURIComponent(secret),
+    JSON.stringify(secret),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(secret).toString('base64url'),
+    Buffer.from(secret).toString('hex'),
+    `Basic ${basic}`,
+    'and here is the second line of it',
+  ])
+    assert.ok(redact(`before ${text} after`).includes('********'), text)
+  assert.equal(redact('abc is too short to hide'), 'abc is too short to hide')
+})

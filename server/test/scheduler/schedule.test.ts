@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pino } from 'pino'
+import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
+import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/tidy.ts'
+import { sql } from '../../src/storage/database.ts'
+import { startEngine } from '../harness/engine.ts'
+
+const engine = await startEngine()
+const { call, person, services } = engine
+const { db, box, blobs } = services
+const silent = pino({ level: 'silent' })
+const tick = () => scheduleDuePipelines(db, box, silent)
+
+async function scheduled(more: Record<string, unknown> = {}): Promise<string> {
+  const config = { name: 's', source: { name: 'dummy', stream: 'plants' }, destination: { name: 'file' } }
+  const answer = await call('POST', '/api/pipelines', {
+    as: person,
+    body: { name: 's', config, schedule: '*/5 * * * *', ...more },
+  })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.body.id
+}
+
+const due = (id: string, ago = '1 second') =>
+  db.execute(sql`UPDATE pipelines SET next_run_at = now() - ${ago}::interval WHERE id = ${id}`)
+const runsOf = async (id: string) => (await call('GET', `/api/pipelines/${id}/runs`, { as: person })).body
+
+test('a due pipeline runs once, also after a long downtime, and its next time lies ahead', async () => {
+  const id = await scheduled()
+  await due(id, '3 days')
+  assert.equal(await tick(), 1)
+  assert.equal(await tick(), 0)
+  const runs = await runsOf(id)
+  assert.deepEqual(
+    runs.map((run: { triggered_by: string; status: string }) => [run.triggered_by, run.status]),
+    [['schedule', 'pending']],
+  )
+  const row = await db.first<{ ahead: boolean }>(
+    sql`SELECT next_run_at > now() AND next_run_at <= now() + interval '5 minutes' AS ahead FROM pipelines WHERE id = ${id}`,
+  )
+  assert.ok(row!.ahead)
+})
+
+test('a time is skipped while a run waits or runs, and the log says so', async () => {
+  const id = await scheduled()
+  const run = await engine.trigger(id)
+  await due(id)
+  assert.equal(await tick(), 1)
+  assert.equal((await runsOf(id)).length, 1)
+  assert.match(await engine.logs(run), /that time is skipped/)
+})
+
+test('disabled pipelines do nothing, and enabling one does not make up for the time', async () => {
+  const id = await scheduled({ enabled: false })
+  await db.execute(sql`UPDATE pipelines SET next_run_at = now() - interval '1 hour' WHERE id = ${id}`)
+  assert.equal(await tick(), 0)
+  assert.equal((await call('PUT', `/api/pipelines/${id}`, { as: person, body: { enabled: true } })).status, 200)
+  assert.equal(await tick(), 0)
+  assert.equal((await runsOf(id)).length, 0)
+})
+
+test('a changed schedule takes effect at once', async () => {
+  const id = await scheduled({ schedule: '0 0 1 1 *' })
+  await call('PUT', `/api/pipelines/${id}`, { as: person, body: { schedule: '* * * * *' } })
+  const row = await db.first<{ soon: boolean }>(
+    sql`SELECT next_run_at <= now() + interval '1 minute' AS soon FROM pipelines WHERE id = ${id}`,
+  )
+  assert.ok(row!.soon)
+  await call('PUT', `/api/pipelines/${id}`, { as: person, body: { schedule: null } })
+  assert.equal(
+    (await db.first<{ next_run_at: null }>(sql`SELECT next_run_at FROM pipelines WHERE id = ${id}`))!.next_run_at,
+    null,
+  )
+})
+
+test('many schedulers start each due pipeline once, in a number of queries that grows with batches', async () => {
+  const ids = []
+  for (let index = 0; index < 30; index++) ids.push(await scheduled())
+  await db.execute(sql`UPDATE pipelines SET next_run_at = now() WHERE id = ANY (${ids}::uuid[])`)
+  await Promise.all([tick(), tick(), tick(), tick()])
+  const counts = await db.query<{ count: number }>(
+    sql`SELECT count(*) FROM runs WHERE pipeline_id = ANY (${ids}::uuid[]) GROUP BY pipeline_id`,
+  )
+  assert.deepEqual(
+    counts.map((row) => row.count),
+    ids.map(() => 1),
+  )
+})
+
+test('old outputs go, those of the last success stay, and a deleted pipeline takes its blobs along', async () => {
+  const worker = await engine.work()
+  const id = await scheduled()
+  const first = await engine.trigger(id)
+  await engine.finished(first)
+  const second = await engine.trigger(id)
+  await engine.finished(second)
+  await worker.stop(AbortSignal.abort())
+  await db.execute(sql`UPDATE runs SET finished_at = now() - interval '40 days' WHERE pipeline_id = ${id}`)
+  assert.equal(await expireOutputs(db, blobs, 30), 1)
+  assert.equal((await call('GET', `/api/pipelines/runs/${first}/output`, { as: person })).status, 404)
+  assert.equal((await call('GET', `/api/pipelines/runs/${second}/output`, { as: person })).status, 200)
+  await call('DELETE', `/api/pipelines/${id}`, { as: person })
+  await removeDeletedRuns(db, blobs)
+  const left = []
+  for await (const blob of blobs.list(`${person.organization_id}/runs/${second}/`)) left.push(blob.key)
+  assert.deepEqual(left, [])
+})
