@@ -32,7 +32,7 @@ function completeResponses(schema: DeclaredSchema | undefined, access: Access | 
   if (schema?.body) codes.push('too_large')
   if (access !== 'public') codes.push('unauthenticated')
   if (access !== 'public' && access !== 'authenticated') codes.push('forbidden')
-  const all = { ...problems(...codes), ...declared }
+  const all: Record<string, object> = { ...problems(...codes), ...declared }
   return Object.fromEntries(Object.entries(all).map(([status, response]) => [status, asJsonProblem(status, response)]))
 }
 
