@@ -68,16 +68,20 @@ class Program:
             if bind is not None:
                 bind(self, node, scope)
             if isinstance(node, _OPENING):
-                stack.extend(self._opened(node, scope))
-                continue
-            for field in node._fields:
-                if field in _NO_CODE:
-                    continue
-                value = getattr(node, field, None)
-                if isinstance(value, list):
-                    stack.extend([(each, scope) for each in value if isinstance(each, ast.AST)])
-                elif isinstance(value, ast.AST):
-                    stack.append((value, scope))
+                children = list(self._opened(node, scope))
+            else:
+                children = []
+                for field in node._fields:
+                    if field in _NO_CODE:
+                        continue
+                    value = getattr(node, field, None)
+                    if isinstance(value, list):
+                        children += [(each, scope) for each in value if isinstance(each, ast.AST)]
+                    elif isinstance(value, ast.AST):
+                        children.append((value, scope))
+            # Last in, first out: so the nodes come in the order of the code.
+            children.reverse()
+            stack += children
 
     def _opened(self, node: Any, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
         """The parts of a node that opens a scope, each with the scope it is evaluated in."""

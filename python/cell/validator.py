@@ -11,7 +11,8 @@ import gc
 import re
 import warnings
 from collections import Counter
-from typing import Any, Iterable
+from contextlib import contextmanager
+from typing import Any, Iterable, Iterator
 
 from cell.advice import give_advice
 from cell.forbidden import ForbiddenCheck
@@ -49,7 +50,8 @@ class _Report:
         self.errors.append({"line": line, "column": column, "message": message, "severity": "error"})
 
     def warn_at(self, line: int, message: str) -> None:
-        self.warnings.append({"line": line, "column": 0, "message": message, "severity": "warning"})
+        if len(self.warnings) < MAX_FOUND:
+            self.warnings.append({"line": line, "column": 0, "message": message, "severity": "warning"})
 
     def _item(self, node: Any, message: str, severity: str) -> dict[str, Any]:
         line = getattr(node, "lineno", 1)
@@ -129,15 +131,8 @@ def _streams(classes: Classes, source: ast.ClassDef, methods: dict[str, Any], re
 
 
 def _parse(code: str, report: _Report) -> ast.Module | None:
-    with warnings.catch_warnings():
-        # Said once, by the compiler.
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(code, "source.py")
-        except SyntaxError as error:
-            _report_syntax(error, report)
-        except ValueError as error:
-            report.error_at(1, 0, f"syntax error: {error}")
+    with _watching(report):
+        return ast.parse(code, "source.py")
     return None
 
 
@@ -156,21 +151,24 @@ def _fits(program: Program, report: _Report) -> bool:
 
 def _compile(program: Program, report: _Report) -> None:
     """The rest of the syntax: `return` outside a function, a parameter twice. Nothing is executed."""
+    with _watching(report):
+        compile(program.tree, "source.py", "exec", dont_inherit=True)
+
+
+@contextmanager
+def _watching(report: _Report) -> Iterator[None]:
+    """Syntax errors and the compiler's own warnings go into the report."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            compile(program.tree, "source.py", "exec", dont_inherit=True)
+            yield
         except SyntaxError as error:
-            _report_syntax(error, report)
+            column = max((error.offset or 1) - 1, 0)
+            report.error_at(max(error.lineno or 1, 1), column, f"syntax error: {error.msg}")
         except ValueError as error:
             report.error_at(1, 0, f"syntax error: {error}")
     for each in caught:
         report.warn_at(each.lineno, str(each.message))
-
-
-def _report_syntax(error: SyntaxError, report: _Report) -> None:
-    column = max((error.offset or 1) - 1, 0)
-    report.error_at(max(error.lineno or 1, 1), column, f"syntax error: {error.msg}")
 
 
 def _tidy(items: list[dict[str, Any]], severity: str) -> list[dict[str, Any]]:

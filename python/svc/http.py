@@ -13,7 +13,7 @@ It sends a batch, all at once where there are several, and returns as many answe
 
 The transport follows redirects, decompresses, applies the source's authentication (unless `authenticate` is false or
 the request carries an Authorization header of its own), and tries again as often as `retries` says: after 429 and 503,
-waiting as Retry-After says, and for GET, HEAD, OPTIONS, PUT and DELETE also after 502, 504 and a broken connection.
+waiting as Retry-After says, and for GET, HEAD and OPTIONS also after 502, 504 and a broken connection.
 """
 
 from __future__ import annotations

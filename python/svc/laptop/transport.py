@@ -25,11 +25,11 @@ from svc.responses import Headers
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_REDIRECTS = 5
-MAX_WAIT_SECONDS = 60.0
+MAX_WAIT_SECONDS = 300.0
 PARALLEL = 8
-_IDEMPOTENT = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE")
+_SAFE = ("GET", "HEAD", "OPTIONS")
 _ALWAYS_AGAIN = (429, 503)
-_AGAIN_IF_IDEMPOTENT = (502, 504)
+_AGAIN_IF_SAFE = (502, 504)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -51,19 +51,20 @@ class LaptopTransport:
 
     def _answer(self, request: dict) -> dict:
         tries = max(int(request.get("retries") or 0), 0) + 1
-        idempotent = request["method"] in _IDEMPOTENT
+        safe = request["method"] in _SAFE
         for attempt in range(tries):
             wait = _backoff(attempt)
             try:
                 answer = self._authenticated(request)
-                again = answer["status"] in _ALWAYS_AGAIN or (idempotent and answer["status"] in _AGAIN_IF_IDEMPOTENT)
-                wait = _retry_after(Headers(answer["headers"])) or wait
+                again = answer["status"] in _ALWAYS_AGAIN or (safe and answer["status"] in _AGAIN_IF_SAFE)
+                asked = _retry_after(Headers(answer["headers"]))
+                wait = wait if asked is None else asked
             except _Failure as failure:
                 answer = {"error": {"kind": failure.kind, "message": str(failure)}}
-                again = idempotent and failure.kind in ("connection", "timeout")
+                again = safe and failure.kind == "connection"
             except ConfigError as error:
                 return {"error": {"kind": "auth", "message": str(error)}}
-            if not again or attempt == tries - 1:
+            if not again or attempt == tries - 1 or wait > MAX_WAIT_SECONDS:
                 break
             self._sleep(wait)
         return answer
@@ -148,8 +149,8 @@ def _retry_after(headers: Headers) -> float | None:
             seconds = parsedate_to_datetime(value).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
-    return min(max(seconds, 0.0), MAX_WAIT_SECONDS)
+    return max(seconds, 0.0)
 
 
 def _backoff(attempt: int) -> float:
-    return min(0.5 * 2**attempt, MAX_WAIT_SECONDS)
+    return min(0.5 * 2**attempt, 30.0)
