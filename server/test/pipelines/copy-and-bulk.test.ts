@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const app = await startApp()
+const owner = await registerPerson(app, 'Owner')
+const config = {
+  source: { name: 'dummy', stream: 'creatures', authentication: { type: 'api_key', params: { token: 'tok-1' } } },
+  destination: { name: 'file' },
+}
+const call = (method: string, path: string, body?: object) => app.call(method, path, { as: owner, body })
+const create = async (name: string, more: object = {}) =>
+  (await call('POST', '/api/pipelines', { name, config, ...more })).body
+const total = async () => Number((await call('GET', '/api/pipelines')).headers['x-total-count'])
+
+test('a copy is disabled, has the same config and a name of its own', async () => {
+  const made = await create('X', { schedule: '0 6 * * *', timezone: 'Europe/Berlin' })
+  const first = await call('POST', `/api/pipelines/${made.id}/copy`)
+  assert.equal(first.status, 201, first.text)
+  const { id, created_at, ...rest } = first.body
+  assert.notEqual(id, made.id)
+  assert.deepEqual(rest, {
+    name: 'X (copy)',
+    schedule: '0 6 * * *',
+    timezone: 'Europe/Berlin',
+    enabled: false,
+    domain_id: null,
+  })
+  assert.deepEqual((await call('GET', `/api/pipelines/${id}`)).body.config, config)
+  assert.equal((await call('POST', `/api/pipelines/${made.id}/duplicate`)).body.name, 'X (copy 2)')
+  assert.equal((await call('POST', `/api/pipelines/${made.id}/copy`, { name: 'Mine' })).body.name, 'Mine')
+  assert.equal((await call('POST', `/api/pipelines/${made.id}/copy`, {})).body.name, 'X (copy 3)')
+  assert.equal((await call('POST', `/api/pipelines/${made.id}/copy`, { name: '' })).status, 400)
+})
+
+test('copies made at the same time get different names', async () => {
+  const made = await create('Twin')
+  const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', `/api/pipelines/${made.id}/copy`)))
+  const names = answers.map((each) => each.body.name).sort()
+  assert.deepEqual(names, ['Twin (copy 2)', 'Twin (copy 3)', 'Twin (copy 4)', 'Twin (copy 5)', 'Twin (copy)'])
+})
+
+test('the copy of a name as long as can be still fits', async () => {
+  const made = await create('n'.repeat(200))
+  const copy = await call('POST', `/api/pipelines/${made.id}/copy`)
+  assert.equal(copy.status, 201)
+  assert.ok(copy.body.name.length <= 200 && copy.body.name.endsWith(' (copy)'))
+})
+
+test('one pipeline is made for each chosen stream', async () => {
+  const { stream: _, ...source } = config.source
+  const made = await call('POST', '/api/pipelines/bulk', {
+    config: { ...config, source },
+    streams: ['creatures', 'plants'],
+    name_pattern: 'Zoo {source}: {stream}',
+    schedule: '0 6 * * *',
+    enabled: false,
+  })
+  assert.equal(made.status, 201, made.text)
+  assert.deepEqual(
+    made.body.map((each: { name: string }) => each.name),
+    ['Zoo dummy: creatures', 'Zoo dummy: plants'],
+  )
+  const second = await call('GET', `/api/pipelines/${made.body[1].id}`)
+  assert.deepEqual(second.body.config, { ...config, source: { ...source, stream: 'plants' } })
+  assert.equal(second.body.enabled, false)
+})
+
+test('all of them or none', async () => {
+  const { stream: _, ...source } = config.source
+  const before = await total()
+  for (const [body, detail] of [
+    [{ streams: ['creatures', 'crea'] }, /no stream 'crea' in dummy/],
+    [{ streams: [] }, /^streams/],
+    [{ streams: ['plants', 'plants'] }, /^streams/],
+    [{ streams: ['creatures', 'plants'], name_pattern: 'Same' }, /^name_pattern: must contain \{stream\}/],
+    [{ streams: ['plants'], config }, /^config\.source\.stream: leave it out/],
+    [{ streams: ['plants'], config: { source } }, /^config\.destination: is required/],
+    [{ streams: ['plants'], schedule: '0 0 31 2 *' }, /never fires/],
+  ] as const) {
+    const answer = await call('POST', '/api/pipelines/bulk', { config: { ...config, source }, ...body })
+    assert.equal(answer.status, 400, answer.text)
+    assert.match(answer.body.detail, detail)
+  }
+  assert.equal(await total(), before)
+})

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import { PipelineListItem } from '../../src/http/schemas/pipelines.ts'
+import { sql } from '../../src/storage/database.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const app = await startApp()
+const { db } = app.services
+const owner = await registerPerson(app, 'Owner')
+const stranger = await registerPerson(app, 'Stranger')
+const list = (query = '') => app.call('GET', `/api/pipelines${query}`, { as: owner })
+const names = async (query: string) => (await list(query)).body.map((each: { name: string }) => each.name).sort()
+
+const create = async (name: string, more: object = {}, source: object = { name: 'dummy', stream: 'plants' }) => {
+  const body = { name, config: { source, destination: { name: 'file' } }, ...more }
+  const made = await app.call('POST', '/api/pipelines', { as: owner, body })
+  assert.equal(made.status, 201, made.text)
+  return made.body
+}
+const domain = (await app.call('POST', '/api/domains', { as: owner, body: { name: 'Sales "EU" \\ ü' } })).body
+
+const awkward = 'Quote " backslash \\ tab \t line \n ü 🦕 </script>'
+const plain = await create('Plain one', { domain_id: domain.id, schedule: '0 6 * * *' })
+await create(awkward, { enabled: false })
+const ran = await create('Has run')
+await db.execute(sql`
+  INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, started_at, finished_at)
+  VALUES (${owner.organization_id}, ${ran.id}, 'manual', true, 'failed', '2026-01-02 03:04:05.670000+00', now())`)
+
+test('the text that the database makes fits the response schema, and says what single reads say', async () => {
+  const ajv = new Ajv({ strict: false })
+  ;(addFormats as unknown as (ajv: Ajv) => void)(ajv)
+  const fits = ajv.compile({ type: 'array', items: { ...PipelineListItem, additionalProperties: false } })
+  const { body, headers } = await list()
+  assert.equal(fits(body), true, JSON.stringify(fits.errors))
+  assert.equal(headers['content-type'], 'application/json; charset=utf-8')
+  assert.equal(body.length, 3)
+  for (const item of body) {
+    const { config, timezone, updated_at, ...single } = (
+      await app.call('GET', `/api/pipelines/${item.id}`, { as: owner })
+    ).body
+    const { domain_name, last_run_status, last_run_at, ...listed } = item
+    assert.deepEqual(listed, single)
+  }
+  const byName = Object.fromEntries(body.map((each: { name: string }) => [each.name, each]))
+  assert.equal(byName['Plain one'].domain_name, domain.name)
+  assert.equal(byName[awkward].domain_name, null)
+  assert.deepEqual(
+    [byName['Has run'].last_run_status, byName['Has run'].last_run_at],
+    ['failed', '2026-01-02T03:04:05.67Z'],
+  )
+})
+
+test('newest first, in pages, with the total beside them', async () => {
+  assert.deepEqual(
+    (await list()).body.map((each: { name: string }) => each.name),
+    ['Has run', awkward, 'Plain one'],
+  )
+  const page = await list('?limit=1&offset=1')
+  assert.deepEqual([page.body.length, page.body[0].name, page.headers['x-total-count']], [1, awkward, '3'])
+  assert.deepEqual([(await list('?offset=10')).text, (await list('?offset=10')).headers['x-total-count']], ['[]', '3'])
+  assert.equal((await list('?limit=5000')).status, 200)
+  for (const query of [
+    '?limit=0',
+    '?limit=-1',
+    '?offset=-1',
+    '?limit=x',
+    '?domain_id=x',
+    '?enabled=maybe',
+    '?last_run_status=done',
+  ])
+    assert.equal((await list(query)).status, 400, query)
+})
+
+test('filters narrow the list and its total', async () => {
+  assert.deepEqual(await names(`?domain_id=${domain.id}`), ['Plain one'])
+  assert.deepEqual(await names('?domain_id=00000000-0000-4000-8000-000000000000'), [])
+  assert.deepEqual(await names('?enabled=false'), [awkward])
+  assert.deepEqual(await names('?last_run_status=failed'), ['Has run'])
+  assert.deepEqual(await names('?source=dummy'), ['Has run', 'Plain one', awkward])
+  assert.deepEqual(await names('?source=postgres'), [])
+  assert.deepEqual(await names('?search=PLAIN'), ['Plain one'])
+  assert.deepEqual(await names('?search=%25'), [], 'a percent sign is only a percent sign')
+  assert.equal((await list('?search=plain&enabled=true')).headers['x-total-count'], '1')
+})
+
+test('nothing of another organization is listed', async () => {
+  const theirs = await app.call('GET', `/api/pipelines?domain_id=${domain.id}`, { as: stranger })
+  assert.equal(theirs.text, '[]')
+  assert.equal((await list(`?search=${plain.name.slice(0, 5)}`)).body.length, 1)
+})
