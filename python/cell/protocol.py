@@ -31,6 +31,7 @@ class Channel:
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
+        self._buffer = b""
         # An author may replace os.read; the channel keeps what it was built with.
         self._read = os.read
         self._write = os.write
@@ -42,25 +43,31 @@ class Channel:
         self.send(kind, json.dumps(value, allow_nan=False).encode("ascii"))
 
     def receive(self):
-        length, kind = HEADER.unpack(self._read_exactly(HEADER.size))
-        return kind, self._read_exactly(length)
+        self._fill(HEADER.size)
+        length, kind = HEADER.unpack_from(self._buffer)
+        self._fill(HEADER.size + length)
+        payload = self._buffer[HEADER.size : HEADER.size + length]
+        self._buffer = self._buffer[HEADER.size + length :]
+        return kind, payload
+
+    def _fill(self, wanted):
+        """Reads until so many bytes are there; a small frame comes whole with the first read."""
+        if len(self._buffer) >= wanted:
+            return
+        parts = [self._buffer]
+        size = len(self._buffer)
+        while size < wanted:
+            data = self._read(self._descriptor, min(max(wanted - size, 65536), 1 << 20))
+            if not data:
+                raise ChannelClosed()
+            parts.append(data)
+            size += len(data)
+        self._buffer = b"".join(parts)
 
     def _write_all(self, data):
         view = memoryview(data)
         while view:
             view = view[self._write(self._descriptor, view) :]
-
-    def _read_exactly(self, length):
-        data = self._read(self._descriptor, min(length, 1 << 20)) if length else b""
-        if len(data) == length:
-            return data
-        parts = bytearray(data)
-        while len(parts) < length:
-            data = self._read(self._descriptor, min(length - len(parts), 1 << 20))
-            if not data:
-                raise ChannelClosed()
-            parts += data
-        return bytes(parts)
 
 
 def pack_page(records, state, data):

@@ -8,6 +8,7 @@ import type { Authentication } from '../connectors/contract.ts'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
 import { AuthenticationFailed, type Credentials, createCredentials } from './credentials.ts'
 import { encodeWithBodies, HOST_KINDS, type HttpRequest, type JsonValue } from './frames.ts'
+import { type ExchangeAnswer, exchange } from './http-exchange.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
@@ -34,9 +35,7 @@ const MAX_PAUSE_MS = 300_000
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
-type Answer =
-  | { status: number; headers: [string, string][]; url: string; body: Buffer }
-  | { error: { kind: ErrorKind; message: string }; passing?: boolean }
+type Answer = ExchangeAnswer | { error: { kind: ErrorKind; message: string }; passing?: boolean }
 
 interface Attempt {
   answer: Answer
@@ -121,26 +120,18 @@ class HttpBroker implements Broker {
     signal: AbortSignal,
   ): Promise<Answer> {
     const { limits, egress } = this.#options
-    const response = await egress.stream(request.url, {
-      method: request.method,
+    const { method, url, body } = request
+    const answer = await exchange(egress, {
+      method,
+      url,
       headers,
-      signal,
+      body,
       timeoutMs,
       maxBytes: limits.max_response_bytes,
-      ...(request.body === null ? {} : { body: request.body }),
+      signal,
     })
-    const chunks: Buffer[] = []
-    for await (const chunk of response.body) {
-      chunks.push(chunk)
-      this.#bytes += chunk.length
-      if (this.#bytes > limits.max_bytes) return overLimit('max_bytes', limits.max_bytes)
-    }
-    return {
-      status: response.status,
-      headers: [...response.headers],
-      url: response.url,
-      body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks),
-    }
+    this.#bytes += answer.body.length
+    return this.#bytes > limits.max_bytes ? overLimit('max_bytes', limits.max_bytes) : answer
   }
 }
 

@@ -55,7 +55,6 @@ export interface CellOutcome {
 
 /** How long a process may take to end after its last frame before it is killed. */
 const LINGER_MS = 1000
-const SHARED_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 
 export function runCall(
   zygote: ZygoteProcess,
@@ -102,12 +101,10 @@ class Call {
     )
     signal?.addEventListener('abort', abort, { once: true })
     try {
-      // One buffer serves all calls: what is in it was decoded, and thereby copied, when the callback returns.
-      const opened = this.#zygote.open({ buffer: SHARED_BUFFER, callback: (count) => this.#take(count) })
+      const opened = this.#zygote.open((bytes) => this.#take(bytes))
       this.#id = opened.id
       this.#socket = opened.socket
       this.#exit = opened.exit
-      this.#socket.on('error', () => {})
       this.#socket.once('close', () => this.#close())
       this.#socket.write(encodeFrame(HOST_KINDS.job, Buffer.from(JSON.stringify(job))))
       return await this.#outcome.promise
@@ -123,14 +120,14 @@ class Call {
   }
 
   /** Returns whether to go on reading. */
-  #take(count: number): boolean {
+  #take(bytes: Buffer): boolean {
     if (this.#state === 'ended') return false
     if (this.#state === 'answering') {
       this.#fail(protocolBroken('it sent more while an answer was on its way'))
       return false
     }
     try {
-      this.#decoder.push(SHARED_BUFFER.subarray(0, count), (frame) => this.#frames.push(frame))
+      this.#decoder.push(bytes, (frame) => this.#frames.push(frame))
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? protocolBroken(error.message) : error)
       return false

@@ -7,7 +7,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import net, { type OnReadOpts, type Socket } from 'node:net'
+import net, { type Socket } from 'node:net'
 import { constants, tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -25,6 +25,11 @@ export interface ZygoteSettings {
   preload: readonly string[]
 }
 
+export interface ZygoteStart extends ZygoteSettings {
+  /** Cells that are sealed ahead and wait for a job: a call then waits for nothing but its own work. */
+  spares: number
+}
+
 /** How a cell ended. `lost`: its zygote died with it. */
 export interface CellExit {
   code: number
@@ -33,15 +38,35 @@ export interface CellExit {
   lost: boolean
 }
 
-const SIGNAL_NAMES = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name]))
+// Some numbers have an older second name behind the usual one.
+const SIGNAL_NAMES = new Map(
+  Object.entries(constants.signals)
+    .reverse()
+    .map(([name, number]): [number, string] => [number, name]),
+)
+
+/** The channel of one cell. */
+export interface CellLine {
+  readonly id: string
+  readonly socket: Socket
+  readonly exit: Promise<CellExit>
+  /** Called with bytes that are valid until it returns; false stops the reading until the socket is resumed. */
+  receive(bytes: Buffer): boolean
+}
+
+/** One buffer serves all channels: what is in it is decoded, and thereby copied, before the next read. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 
 export class ZygoteProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
   readonly #address: string
   readonly #folder: string | null
   readonly #exits = new Map<string, PromiseWithResolvers<CellExit>>()
+  readonly #spares = new Set<CellLine>()
+  readonly #wantedSpares: number
   #errors = ''
   #lastId = 0
+  #retired = false
   alive = true
   forks = 0
 
@@ -49,8 +74,10 @@ export class ZygoteProcess {
     child: ChildProcessByStdio<Writable, Readable, Readable>,
     address: string,
     folder: string | null,
+    spares: number,
   ) {
     this.#child = child
+    this.#wantedSpares = spares
     this.#address = address
     this.#folder = folder
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -66,12 +93,12 @@ export class ZygoteProcess {
     for (const part of [this.#child, stdin, stdout, stderr] as Partial<Socket>[]) busy ? part.ref?.() : part.unref?.()
   }
 
-  static async start(python: string, settings: ZygoteSettings): Promise<ZygoteProcess> {
+  static async start(python: string, { spares, ...settings }: ZygoteStart): Promise<ZygoteProcess> {
     const linux = process.platform === 'linux'
     const folder = linux ? null : await mkdtemp(path.join(tmpdir(), 'sluice-cell-'))
     const address = folder === null ? `@sluice-cell-${randomUUID()}` : path.join(folder, 'zygote')
     const child = spawn(python, ['-I', '-S', '-B', ZYGOTE], { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'] })
-    const zygote = new ZygoteProcess(child, address, folder)
+    const zygote = new ZygoteProcess(child, address, folder, spares)
     child.stdin.write(`${JSON.stringify({ ...settings, address, host_pid: process.pid })}\n`)
     try {
       await zygote.#waitUntilReady()
@@ -104,12 +131,12 @@ export class ZygoteProcess {
     const [, id = '', code, signal, cpuMs] = line.split(' ')
     const exit = {
       code: Number(code),
-      signal: SIGNAL_NAMES.get(Number(signal) as never) ?? null,
+      signal: SIGNAL_NAMES.get(Number(signal)) ?? null,
       cpu_ms: Number(cpuMs),
     }
     this.#exits.get(id)?.resolve({ ...exit, lost: false })
     this.#exits.delete(id)
-    if (this.#exits.size === 0) this.#hold(false)
+    if (this.#exits.size <= this.#spares.size) this.#hold(false)
   }
 
   #forget(): void {
@@ -119,33 +146,61 @@ export class ZygoteProcess {
     if (this.#folder !== null) rm(this.#folder, { recursive: true, force: true }).catch(() => {})
   }
 
-  /** Opens the channel of a new cell. Whatever is written to it is read by the sealed child. */
-  open(onread: OnReadOpts): { id: string; socket: Socket; exit: Promise<CellExit> } {
+  /** The channel of a cell for one call. Whatever is written to it is read by the sealed child. */
+  open(receive: CellLine['receive']): CellLine {
+    const [spare] = this.#spares
+    if (spare) this.#spares.delete(spare)
+    const line = spare ?? this.#connect()
+    line.receive = receive
+    line.socket.ref()
+    this.#hold(true)
+    // After the call has its bytes on the way.
+    setImmediate(() => this.#prepare())
+    return line
+  }
+
+  #prepare(): void {
+    while (this.alive && !this.#retired && this.#spares.size < this.#wantedSpares) {
+      const line = this.#connect()
+      this.#spares.add(line)
+      line.socket.unref()
+      line.socket.once('close', () => this.#spares.delete(line))
+    }
+  }
+
+  #connect(): CellLine {
     const number = ++this.#lastId
     this.forks++
     const exit = Promise.withResolvers<CellExit>()
     this.#exits.set(String(number), exit)
-    this.#hold(true)
     if (!this.alive) this.#forget()
     const address = this.#address.startsWith('@') ? `\0${this.#address.slice(1)}` : this.#address
-    const socket = net.connect({ path: address, onread })
+    const socket = net.connect({
+      path: address,
+      onread: { buffer: READ_BUFFER, callback: (count) => line.receive(READ_BUFFER.subarray(0, count)) },
+    })
+    const line: CellLine = { id: String(number), socket, exit: exit.promise, receive: () => false }
+    socket.on('error', () => {})
     const head = Buffer.alloc(8)
     head.writeBigUInt64LE(BigInt(number))
     socket.write(head)
-    return { id: String(number), socket, exit: exit.promise }
+    return line
   }
 
   kill(id: string): void {
     if (this.#exits.has(id)) this.#child.stdin.write(`kill ${id}\n`)
   }
 
-  /** Resolves when no cell is left. */
-  async drained(): Promise<void> {
+  /** Resolves when the last call has ended; there is no room for new ones. */
+  async drain(): Promise<void> {
+    this.#retired = true
+    for (const { socket } of this.#spares) socket.destroy()
     while (this.#exits.size > 0) await Promise.all([...this.#exits.values()].map((exit) => exit.promise))
   }
 
   async close(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null || this.#child.pid === undefined) return
+    this.#retired = true
     const ended = once(this.#child, 'exit')
     this.#hold(true)
     this.#child.stdin.end()

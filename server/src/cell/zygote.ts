@@ -18,6 +18,8 @@ export interface ZygoteOptions {
   /** `none` runs tenant code without any wall: for machines of one's own, and to prove that the attacks are real. */
   sandbox?: 'kernel' | 'none'
   forks_per_process?: number
+  /** Cells sealed ahead, so that the next call waits for no fork. Default 1. */
+  spares?: number
   preload?: readonly string[]
 }
 
@@ -62,7 +64,8 @@ class WarmZygote implements Zygote {
 
   #launch(): Promise<ZygoteProcess> {
     const { memory_mb, cpu_seconds } = this.limits
-    const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload: this.#options.preload ?? [] }
+    const { preload = [], spares = 1 } = this.#options
+    const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload, spares }
     const starting = this.#python.then((python) => ZygoteProcess.start(python, settings))
     // Whoever awaits it hears of a failure; nobody may be waiting for one that was started ahead.
     starting.catch(() => {})
@@ -122,7 +125,7 @@ class WarmZygote implements Zygote {
   #retire(worn: ZygoteProcess): void {
     this.#worn.add(worn)
     setTimeout(async () => {
-      await worn.drained()
+      await worn.drain()
       await worn.close()
       this.#worn.delete(worn)
     }, RETIRE_DELAY_MS).unref()
