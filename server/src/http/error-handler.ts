@@ -20,7 +20,9 @@ export function handleError(
 export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {
   void reply
     .code(404)
-    .send({ detail: `There is no ${request.method} ${request.url.split('?')[0]}; the API reference is at /docs` })
+    .send({
+      detail: `There is no ${request.method} ${shorten(request.url.split('?')[0]!)}; the API reference is at /docs`,
+    })
 }
 
 /** What is not HTTP at all never becomes a request; it gets the same form of answer. */
@@ -37,6 +39,8 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
   if (error instanceof AppError) return error
   if ('validation' in error && error.validation) return new AppError('invalid_input', describeFault(error))
   const status = 'statusCode' in error ? error.statusCode : undefined
+  if ('code' in error && error.code === 'FST_ERR_BAD_URL')
+    return new AppError('invalid_input', 'The address has a % that does not begin a valid escape; write it as %25')
   if (status === 413) return new AppError('too_large', 'The body is too large; at most 1 MB is taken')
   if (status === 415)
     return new AppError('invalid_input', 'The body must be JSON, sent with Content-Type: application/json')
@@ -49,7 +53,10 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
 }
 
 const readable = (message: string) =>
-  /JSON|Unexpected (token|end)/.test(message) ? `The body is not valid JSON: ${message}` : message
+  shorten(/JSON|Unexpected (token|end)/.test(message) ? `The body is not valid JSON: ${message}` : message)
+
+/** An error does not send back all that it was sent. */
+const shorten = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
 /** One sentence that names the place, what is wrong and what is allowed. */
 function describeFault(error: FastifyError): string {

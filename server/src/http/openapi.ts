@@ -12,14 +12,17 @@ const INTRODUCTION = `Organizations, roles, domains, invitations and API keys ar
 Send \`Authorization: Bearer <access token>\` or \`X-API-Key: <key>\`. Errors are always \`{ "detail": "…" }\`. Lists are plain arrays, newest first, with their total (counted to 10,000 at most) in \`X-Total-Count\`.`
 
 interface DeclaredSchema {
-  body?: unknown
   querystring?: unknown
   params?: unknown
   response?: Record<string, object>
 }
 
 /** Every answer that a route can give: those it declares, and those that come from its access, its input and chance. */
-function completeResponses(schema: DeclaredSchema | undefined, access: Access | undefined): Record<string, object> {
+function completeResponses(
+  method: string,
+  schema: DeclaredSchema | undefined,
+  access: Access | undefined,
+): Record<string, object> {
   const declared = Object.fromEntries(
     Object.entries(schema?.response ?? {}).map(([status, response]) => [
       status,
@@ -28,8 +31,9 @@ function completeResponses(schema: DeclaredSchema | undefined, access: Access | 
   )
   if (access === undefined) return declared
   const codes: ErrorCode[] = ['internal']
-  if (schema?.body || schema?.querystring || schema?.params) codes.push('invalid_input')
-  if (schema?.body) codes.push('too_large')
+  // A body that nobody asked for is read all the same.
+  if (method !== 'GET') codes.push('invalid_input', 'too_large')
+  if (schema?.querystring || schema?.params) codes.push('invalid_input')
   if (access !== 'public') codes.push('unauthenticated')
   if (access !== 'public' && access !== 'authenticated') codes.push('forbidden')
   const all: Record<string, object> = { ...problems(...codes), ...declared }
@@ -83,7 +87,7 @@ export async function describeApi(app: App): Promise<void> {
           ...schema,
           ...(description && { description }),
           ...(access !== undefined && { operationId: nameOperation(String(route.method), url) }),
-          response: completeResponses(schema as DeclaredSchema | undefined, access),
+          response: completeResponses(String(route.method), schema as DeclaredSchema | undefined, access),
           ...(access === 'public' && { security: [] }),
           ...(!url.startsWith('/api/') && !url.endsWith('z') && { hide: true }),
         },
