@@ -63,9 +63,11 @@ class StateWatch:
                 self.covered = self._count
             self._count += 1
             yield record
-        self._seen = copy.deepcopy(source.state)
-        self.changed = self._seen != self._sent
-        self.covered = self._count
+        # One that was set before the first record has not been sent yet.
+        if source.state != self._seen or (self._seen != self._sent and not self.changed):
+            self._seen = copy.deepcopy(source.state)
+            self.changed = True
+            self.covered = self._count
 
     def take(self, encoder):
         """The JSON of the state that is to be sent."""
