@@ -54,7 +54,8 @@ export class CopyIn implements Submittable {
     this.#finished.resolve(this.#count)
   }
 
-  async write(bytes: Buffer): Promise<void> {
+  /** `onSent` is called when the bytes have left and may be overwritten. */
+  async write(bytes: Buffer, onSent?: () => void): Promise<void> {
     await this.#opened.promise
     if (this.#error) throw this.#error
     const stream = this.#wire!.stream
@@ -63,7 +64,7 @@ export class CopyIn implements Submittable {
     head.writeUInt32BE(bytes.length + 4, 1)
     stream.cork()
     stream.write(head)
-    const free = stream.write(bytes)
+    const free = stream.write(bytes, onSent)
     stream.uncork()
     if (free) return
     const drained = Promise.withResolvers<void>()

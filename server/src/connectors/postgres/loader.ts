@@ -38,7 +38,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
   }
 
   return {
-    async write({ rows, columns }) {
+    async write({ rows, columns, release }) {
       const list = columns.map(({ name }) => quoteName(name)).join(', ')
       if (copy !== null && (list !== columnsOfCopy || needsChange(table.columns, columns))) await finish()
       if (copy === null) {
@@ -46,7 +46,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
         copy = copyIn(session, `COPY ${table.sql} (${list}) FROM STDIN`)
         columnsOfCopy = list
       }
-      await copy.write(rows)
+      await copy.write(rows, release)
     },
     finish,
     async fail() {

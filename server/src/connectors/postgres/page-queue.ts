@@ -13,6 +13,8 @@ export interface QueueItem {
   rows: Buffer
   /** The fields of the rows in order, with the types they are written for. */
   columns: Column[]
+  /** Called once the rows have left. */
+  release?: () => void
 }
 
 export interface PageQueue {
@@ -90,7 +92,7 @@ function createCopyAdder(declared: readonly Column[], shape: Shape, queue: (item
 }
 
 /** Below this, encoded rows wait for more, so that a message to the server is worth its head. */
-const FLUSH_BYTES = 128 * 1024
+const FLUSH_BYTES = 256 * 1024
 
 function createJsonAdder(
   options: QueueOptions,
@@ -106,7 +108,7 @@ function createJsonAdder(
   function flush(): void {
     if (waiting === 0) return
     const rows = encoder.take()
-    if (rows.length > 0) queue({ rows, columns: shape.written() })
+    if (rows.length > 0) queue({ rows, columns: shape.written(), release: () => encoder.recycle(rows) })
     waiting = 0
   }
 

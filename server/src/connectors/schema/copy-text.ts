@@ -10,13 +10,17 @@ export interface Output {
   reserve(size: number): void
   /** The bytes so far; the output begins anew. */
   take(): Buffer
+  /** Gives back what `take` gave, once nobody reads it any more: fresh megabytes for every page keep the collector busy. */
+  recycle(taken: Buffer): void
 }
 
-const FIRST_SIZE = 512 * 1024
+const SIZE = 512 * 1024
+const SPARES = 8
 
 export function createOutput(): Output {
+  const spares: Buffer[] = []
   return {
-    bytes: Buffer.allocUnsafeSlow(FIRST_SIZE),
+    bytes: Buffer.allocUnsafeSlow(SIZE),
     used: 0,
     replaced: 0,
     reserve(size) {
@@ -27,9 +31,13 @@ export function createOutput(): Output {
     },
     take() {
       const taken = this.bytes.subarray(0, this.used)
-      this.bytes = Buffer.allocUnsafeSlow(FIRST_SIZE)
+      this.bytes = spares.pop() ?? Buffer.allocUnsafeSlow(SIZE)
       this.used = 0
       return taken
+    },
+    recycle(taken) {
+      const { buffer } = taken
+      if (buffer.byteLength === SIZE && spares.length < SPARES) spares.push(Buffer.from(buffer as ArrayBuffer))
     },
   }
 }

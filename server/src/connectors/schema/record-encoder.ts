@@ -34,6 +34,8 @@ export interface RecordEncoder {
   survey(page: Buffer, from: number): Map<string, Kinds>
   /** What was written since the last call. */
   take(): Buffer
+  /** Gives a taken buffer back for use again. */
+  recycle(taken: Buffer): void
   /** How many bytes `take` would give. */
   readonly pending: number
   /** How many characters had to be replaced. */
@@ -180,6 +182,7 @@ export function createRecordEncoder(
     encode,
     survey,
     take: () => output.take(),
+    recycle: (taken) => output.recycle(taken),
     get pending() {
       return output.used
     },

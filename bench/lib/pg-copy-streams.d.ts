@@ -1,0 +1,11 @@
+/** The package has no types of its own; this is what the bench uses of it. */
+declare module 'pg-copy-streams' {
+  import type { Readable, Writable } from 'node:stream'
+  import type { Submittable } from 'pg'
+
+  const copyStreams: {
+    to(text: string): Readable & Submittable
+    from(text: string): Writable & Submittable
+  }
+  export default copyStreams
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { kindOfString } from '../../src/connectors/schema/iso-times.ts'
+import { inferType, Kind, widenDeclared, widenType } from '../../src/connectors/schema/kinds.ts'
+import { createNamer, makeSafe, postgresNames } from '../../src/connectors/schema/names.ts'
+import { createRecordEncoder } from '../../src/connectors/schema/record-encoder.ts'
+import { MalformedRecord } from '../../src/connectors/schema/record-scanner.ts'
+
+/** Fields of COPY text as the server reads them. */
+function decodeCopy(bytes: Buffer): (string | null)[][] {
+  const letters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
+  return bytes
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) =>
+      line
+        .split('\t')
+        .map((field) =>
+          field === '\\N' ? null : field.replace(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter),
+        ),
+    )
+}
+
+function encodeAll(lines: string[], types?: Record<string, string>) {
+  const page = Buffer.from(lines.map((line) => `${line}\n`).join(''))
+  const encoder = createRecordEncoder([])
+  const columns = [...encoder.survey(page, 0)].map(([key, kinds]) => ({
+    key,
+    type: types?.[key] ?? inferType(kinds) ?? 'text',
+  }))
+  encoder.setColumns(columns)
+  const { next, records } = encoder.encode(page, 0)
+  assert.equal(next, page.length)
+  return { columns, records, rows: decodeCopy(encoder.take()), encoder }
+}
+
+describe('JSON lines to COPY text', () => {
+  it('keeps every value, whatever the records are', () => {
+    const value = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.integer(),
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.boolean(),
+      fc.constant(null),
+      fc.jsonValue(),
+    )
+    const record = fc.dictionary(fc.string({ unit: 'grapheme', maxLength: 6 }), value, { maxKeys: 8 })
+    fc.assert(
+      fc.property(
+        fc.array(record, { minLength: 1, maxLength: 12 }),
+        fc.constantFrom('text', 'jsonb'),
+        (records, type) => {
+          const lines = records.map((item) => JSON.stringify(item))
+          const keys = [...new Set(records.flatMap((item) => Object.keys(item)))]
+          const { columns, rows } = encodeAll(lines, Object.fromEntries(keys.map((key) => [key, type])))
+          for (const [at, item] of records.entries()) {
+            for (const [index, { key }] of columns.entries()) {
+              const given = Object.hasOwn(item, key) ? item[key] : null
+              const got = rows[at]![index]!
+              if (given === null || given === undefined) assert.equal(got, null)
+              else if (type === 'jsonb')
+                assert.deepEqual(JSON.parse(got), JSON.parse(JSON.stringify(given).replaceAll('\\u0000', '\\ufffd')))
+              else if (typeof given === 'string') assert.equal(got, given.replaceAll('\0', '\ufffd'))
+              else assert.deepEqual(JSON.parse(got), JSON.parse(JSON.stringify(given).replaceAll('\\u0000', '\\ufffd')))
+            }
+          }
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('keeps every digit of numbers', () => {
+    const { rows, columns } = encodeAll([
+      '{"a":12345678901234567890123,"b":0.10000000000000000000001,"c":9007199254740993,"d":2.50}',
+    ])
+    assert.deepEqual(rows, [['12345678901234567890123', '0.10000000000000000000001', '9007199254740993', '2.50']])
+    assert.deepEqual(
+      columns.map(({ type }) => type),
+      ['numeric', 'numeric', 'int8', 'numeric'],
+    )
+  })
+
+  it('follows keys that change their order, repeat or are written with escapes', () => {
+    const { rows } = encodeAll(['{"a":1,"b":2}', '{ "b" : 3 , "a" : 4 }', '{"\\u0061":5,"a":6}', '{}', ''])
+    assert.deepEqual(rows, [
+      ['1', '2'],
+      ['4', '3'],
+      ['6', null],
+      [null, null],
+    ])
+  })
+
+  it('replaces what PostgreSQL cannot hold, and counts it', () => {
+    const { rows, encoder } = encodeAll(['{"t":"a\\u0000b\\ud800c\\udc00","n":{"x":"\\u0000\\ud83d\\ude00\\ud800"}}'])
+    assert.deepEqual(rows, [['a\ufffdb\ufffdc\ufffd', '{"x":"\\ufffd\\ud83d\\ude00\\ufffd"}']])
+    assert.equal(encoder.replaced, 5)
+  })
+
+  it('stops before the first record that does not fit, and goes on once it may', () => {
+    const page = Buffer.from('{"a":1}\n{"a":2}\n{"a":"x"}\n{"a":3}\n')
+    const encoder = createRecordEncoder([{ key: 'a', type: 'int8' }])
+    const stop = encoder.encode(page, 0)
+    assert.deepEqual(stop, { next: 16, records: 2 })
+    assert.deepEqual([...encoder.survey(page, stop.next)], [['a', Kind.text]])
+    encoder.setColumns([{ key: 'a', type: 'text' }])
+    assert.deepEqual(encoder.encode(page, stop.next), { next: page.length, records: 2 })
+    assert.deepEqual(decodeCopy(encoder.take()), [['1'], ['2'], ['x'], ['3']])
+  })
+
+  for (const broken of [
+    '[1]',
+    '{"a":1',
+    '{"a":1}}',
+    '{"a"}',
+    '{"a":}',
+    '{"a":1,}',
+    '{a:1}',
+    '{"a":"tab\there"}',
+    '{"a":"no end}',
+    '{"a":nul}',
+    'x',
+  ]) {
+    it(`refuses ${broken}`, () => {
+      const encoder = createRecordEncoder([{ key: 'a', type: 'text' }])
+      assert.throws(() => encoder.encode(Buffer.from(`${broken}\n{"a":1}\n`), 0), MalformedRecord)
+    })
+  }
+})
+
+describe('types', () => {
+  const cases: [string, number][] = [
+    ['2024-02-29', Kind.date],
+    ['2023-02-29', Kind.text],
+    ['1900-02-29', Kind.text],
+    ['0000-01-01', Kind.text],
+    ['2024-01-01T00:00:00', Kind.timestamp],
+    ['2024-01-01T00:00:00.123456', Kind.timestamp],
+    ['2024-01-01T00:00:00.1234567Z', Kind.text],
+    ['2024-01-01T00:00:00Z', Kind.timestamptz],
+    ['1883-11-18T12:03:58.5-04:56', Kind.timestamptz],
+    ['2024-01-01T24:00:00Z', Kind.text],
+    ['2024-01-01T00:00:60Z', Kind.text],
+    ['2024-01-01 00:00:00Z', Kind.text],
+    ['2024-01-01T00:00:00+0530', Kind.text],
+    ['2024-13-01', Kind.text],
+    ['20240101', Kind.text],
+  ]
+  for (const [text, kind] of cases) {
+    it(`of ${text}`, () => assert.equal(kindOfString(Buffer.from(text), 0, text.length), kind))
+  }
+
+  it('widen until everything fits, and never narrow', () => {
+    assert.equal(widenType('int8', Kind.number), 'numeric')
+    assert.equal(widenType('int4', Kind.integer), 'int8')
+    assert.equal(widenType('numeric', Kind.text), 'text')
+    assert.equal(widenType('date', Kind.timestamp), 'text')
+    assert.equal(widenType('int8', Kind.nested), 'jsonb')
+    assert.equal(widenType('text', Kind.nested), null)
+    assert.equal(widenType('jsonb', Kind.text), null)
+    assert.equal(widenType('uuid', Kind.text), null)
+  })
+
+  it('that are declared widen within their family only', () => {
+    assert.equal(widenDeclared('int4', 'int8'), 'int8')
+    assert.equal(widenDeclared('int8', 'int4'), null)
+    assert.equal(widenDeclared('int4', 'numeric(10,2)'), 'numeric')
+    assert.equal(widenDeclared('numeric(10,2)', 'numeric(12,2)'), 'numeric')
+    assert.equal(widenDeclared('numeric(12,2)', 'numeric(10,2)'), null)
+    assert.equal(widenDeclared('character varying(10)', 'text'), 'text')
+    assert.equal(widenDeclared('uuid', 'text'), null)
+  })
+})
+
+describe('names of columns', () => {
+  it('stay as they are where they can, and are unique', () => {
+    const name = createNamer(postgresNames)
+    assert.equal(name('Order Id'), 'Order Id')
+    assert.equal(name('a\nb'), 'a_b')
+    assert.equal(name('a_b'), 'a_b_2')
+    assert.equal(name(''), '_')
+    assert.equal(createNamer({ maxBytes: 63, caseSensitive: false }, ['id'])('ID'), 'ID_2')
+  })
+
+  it('are cut to 63 bytes without cutting a character, and differ where the long ones did', () => {
+    const long = 'ü'.repeat(60)
+    const [first, second] = [makeSafe(`${long}1`, postgresNames), makeSafe(`${long}2`, postgresNames)]
+    assert.ok(Buffer.byteLength(first) <= 63)
+    assert.notEqual(first, second)
+    assert.doesNotMatch(first, /\ufffd/)
+    assert.equal(makeSafe(`${long}1`, postgresNames), first)
+  })
+})
