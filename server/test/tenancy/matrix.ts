@@ -8,6 +8,17 @@
  */
 import { randomUUID } from 'node:crypto'
 import { PASSWORD } from '../harness/app.ts'
+import {
+  freshCustomSource,
+  freshOutput,
+  freshPipeline,
+  freshRun,
+  freshSaved,
+  freshWebhook,
+  newWebhook,
+  pipelineConfig,
+  sourceCode,
+} from './things.ts'
 import { CALLERS, type Caller, type World } from './world.ts'
 
 export interface Prepared {
@@ -46,7 +57,33 @@ function line(route: string, statuses: Statuses, keys: Keys, prepare: Line['prep
 
 const email = () => `${randomUUID()}@example.com`
 const member = async (world: World) => ({ params: { user_id: await world.freshMember() } })
+const pipeline = async (world: World) => ({ params: { id: await freshPipeline(world) } })
+const run = async (world: World) => ({ params: { run_id: await freshRun(world) } })
+const output = async (world: World) => ({ params: { run_id: await freshOutput(world) } })
+const source = async (world: World) => ({ params: { id: await freshSaved(world, 'sources') } })
+const destination = async (world: World) => ({ params: { id: await freshSaved(world, 'destinations') } })
+const customSource = async (world: World) => ({ params: { id: await freshCustomSource(world) } })
+const webhook = async (world: World) => ({ params: { id: await freshWebhook(world) } })
 const domain = async (world: World) => ({ params: { domain_id: await world.freshDomain() } })
+
+/** For requests that only read: made for the first of them. */
+function shared<T extends Prepared>(make: (world: World) => Promise<T>): (world: World) => Promise<T> {
+  const made = new WeakMap<World, Promise<T>>()
+  return (world) => {
+    const known = made.get(world) ?? make(world)
+    made.set(world, known)
+    return known
+  }
+}
+
+const onePipeline = shared(pipeline)
+const oneRun = shared(run)
+const oneOutput = shared(output)
+const oneSource = shared(source)
+const oneDestination = shared(destination)
+const oneCustomSource = shared(customSource)
+const oneMember = shared(member)
+const oneDomain = shared(domain)
 
 // biome-ignore format: one line per route, in columns
 export const matrix: Line[] = [
@@ -74,7 +111,7 @@ export const matrix: Line[] = [
   line('POST /api/organization/transfer-ownership',    [400, 403,  403,   403,   403,   403,    401,   404], 'as role', (w) => ({ body: { user_id: w.people.owner.id } })),
 
   line('GET /api/users',                               [200, 200,  200,   200,   200,   200,    401,   200], 200),
-  line('GET /api/users/:user_id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, member),
+  line('GET /api/users/:user_id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneMember),
   line('PUT /api/users/:user_id/role',                 [200, 200,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await member(w)), body: { role: 'member' } })),
   line('DELETE /api/users/:user_id',                   [204, 204,  403,   403,   403,   403,    401,   404], 'as role', member),
   line('POST /api/users/invite',                       [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: { email: email(), role: 'admin' } })),
@@ -83,13 +120,13 @@ export const matrix: Line[] = [
   line('POST /api/users/invitations/accept',           [200, 200,  200,   200,   200,   200,    401,   200], 200, async (w) => ({ body: { token: await w.freshToken() } })),
   line('DELETE /api/users/invitations/:invitation_id', [204, 204,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ params: { invitation_id: await w.freshInvitation() } })),
 
-  line('GET /api/users/:user_id/domain-roles',         [200, 200,  200,   200,   200,   200,    401,   404], 200, member),
+  line('GET /api/users/:user_id/domain-roles',         [200, 200,  200,   200,   200,   200,    401,   404], 200, oneMember),
   line('POST /api/users/:user_id/domain-roles',        [201, 201,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await member(w)), body: { domain_id: w.domain_id, role: 'member' } })),
   line('DELETE /api/users/:user_id/domain-roles/:domain_id', [204, 204, 403, 403, 403,  403,    401,   404], 'as role', (w) => w.freshDomainRole()),
 
   line('GET /api/domains',                             [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('POST /api/domains',                            [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: randomUUID() } })),
-  line('GET /api/domains/:domain_id',                  [200, 200,  200,   200,   200,   200,    401,   404], 200, domain),
+  line('GET /api/domains/:domain_id',                  [200, 200,  200,   200,   200,   200,    401,   404], 200, oneDomain),
   line('PUT /api/domains/:domain_id',                  [200, 200,  403,   403,   403,   200,    401,   404], 'as role', (w) => ({ params: { domain_id: w.domain_id }, body: { color: '#00ff00' } })),
   line('DELETE /api/domains/:domain_id',               [204, 204,  403,   403,   403,   403,    401,   404], 'as role', domain),
 
@@ -99,4 +136,67 @@ export const matrix: Line[] = [
   line('DELETE /api/api-keys/:key_id',                 [204, 204,  204,   403,   403,   403,    401,   404], 'as role', async (w, caller) => ({ params: { key_id: await w.freshKey(caller) } })),
 
   line('GET /api/audit',                               [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
+
+  line('GET /api/pipelines',                          [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/pipelines',                         [201, 201,  201,   403,   201,   201,    401,   404], 'as role', (w) => ({ body: { name: 'new', config: pipelineConfig, domain_id: w.domain_id } })),
+  line('POST /api/pipelines/bulk',                    [201, 201,  201,   403,   201,   201,    401,   404], 'as role', (w) => ({ body: { config: { ...pipelineConfig, source: { name: 'dummy' } }, streams: ['creatures'], domain_id: w.domain_id } })),
+  line('POST /api/pipelines/schedule-preview',        [200, 200,  200,   200,   200,   200,    401,   200], 200, () => ({ body: { schedule: '0 * * * *' } })),
+  line('GET /api/pipelines/:id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+  line('PUT /api/pipelines/:id',                      [200, 200,  200,   403,   200,   200,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: { name: 'changed' } })),
+  line('DELETE /api/pipelines/:id',                   [204, 204,  204,   403,   204,   204,    401,   404], 'as role', pipeline),
+  line('POST /api/pipelines/:id/copy',                [201, 201,  201,   403,   201,   201,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: {} })),
+  line('POST /api/pipelines/:id/duplicate',           [201, 201,  201,   403,   201,   201,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: {} })),
+  line('GET /api/pipelines/:id/state',                [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+  line('PUT /api/pipelines/:id/state',                [200, 200,  200,   403,   200,   200,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: { cursor: 1 } })),
+  line('DELETE /api/pipelines/:id/state',             [204, 204,  204,   403,   204,   204,    401,   404], 'as role', pipeline),
+  line('GET /api/pipelines/:id/schema',               [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+
+  line('POST /api/pipelines/:id/run',                 [201, 201,  201,   403,   201,   201,    401,   404], 'as role', pipeline),
+  line('GET /api/pipelines/:id/runs',                 [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+  line('GET /api/pipelines/:id/stats',                [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+  line('GET /api/runs',                               [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('GET /api/pipelines/runs/:run_id',             [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
+  line('GET /api/pipelines/runs/:run_id/logs',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
+  line('GET /api/pipelines/runs/:run_id/logs/stream', [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
+  line('POST /api/pipelines/runs/:run_id/cancel',     [200, 200,  200,   403,   200,   200,    401,   404], 'as role', run),
+  line('POST /api/pipelines/runs/:run_id/output/ticket', [201, 201,  201,   201,   201,   201,    401,   404], 201, oneOutput),
+  line('GET /api/pipelines/runs/:run_id/output',      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
+  line('GET /api/pipelines/runs/:run_id/download',    [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
+
+  line('GET /api/connectors/sources',                 [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('GET /api/connectors/destinations',            [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/connectors/check',                  [200, 200,  200,   403,   403,   403,    401,   200], 'as role', () => ({ body: { source: pipelineConfig.source } })),
+  line('POST /api/connectors/streams',                [200, 200,  200,   403,   403,   403,    401,   200], 'as role', () => ({ body: { source: { name: 'dummy' } } })),
+  line('GET /api/saved/sources',                      [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/saved/sources',                     [201, 201,  201,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: 'new', connector_name: 'dummy', config: {} } })),
+  line('GET /api/saved/sources/:id',                  [200, 200,  200,   200,   200,   200,    401,   404], 200, oneSource),
+  line('PUT /api/saved/sources/:id',                  [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await source(w)), body: { name: 'changed' } })),
+  line('DELETE /api/saved/sources/:id',               [204, 204,  204,   403,   403,   403,    401,   404], 'as role', source),
+  line('GET /api/saved/sources/:id/pipelines',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneSource),
+  line('GET /api/saved/destinations',                 [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/saved/destinations',                [201, 201,  201,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: 'new', connector_name: 'file', config: {} } })),
+  line('GET /api/saved/destinations/:id',             [200, 200,  200,   200,   200,   200,    401,   404], 200, oneDestination),
+  line('PUT /api/saved/destinations/:id',             [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await destination(w)), body: { name: 'changed' } })),
+  line('DELETE /api/saved/destinations/:id',          [204, 204,  204,   403,   403,   403,    401,   404], 'as role', destination),
+  line('GET /api/saved/destinations/:id/pipelines',   [200, 200,  200,   200,   200,   200,    401,   404], 200, oneDestination),
+
+  line('GET /api/custom-sources',                     [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/custom-sources',                    [201, 201,  201,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: 'New', source_name: `s${randomUUID()}`, code: sourceCode } })),
+  line('POST /api/custom-sources/validate',           [200, 200,  200,   403,   403,   403,    401,   200], 'as role', () => ({ body: { code: sourceCode } })),
+  line('POST /api/custom-sources/preview',            [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ body: { source_id: await freshCustomSource(w), stream: 'numbers' } })),
+  line('GET /api/custom-sources/:id',                 [200, 200,  200,   200,   200,   200,    401,   404], 200, oneCustomSource),
+  line('PUT /api/custom-sources/:id',                 [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await customSource(w)), body: { name: 'Changed' } })),
+  line('DELETE /api/custom-sources/:id',              [204, 204,  204,   403,   403,   403,    401,   404], 'as role', customSource),
+  line('POST /api/custom-sources/:id/check',          [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await oneCustomSource(w)), body: {} })),
+  line('GET /api/custom-sources/:id/versions',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneCustomSource),
+  line('GET /api/custom-sources/:id/versions/:version', [200, 200,  200,   200,   200,   200,    401,   404], 200, async (w) => ({ params: { ...(await oneCustomSource(w)).params, version: '1' } })),
+  line('GET /api/custom-sources/:id/pipelines',       [200, 200,  200,   200,   200,   200,    401,   404], 200, oneCustomSource),
+
+  line('GET /api/webhooks',                           [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
+  line('POST /api/webhooks',                          [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: newWebhook() })),
+  line('GET /api/webhooks/:id',                       [200, 200,  403,   403,   403,   403,    401,   404], 'as role', webhook),
+  line('PUT /api/webhooks/:id',                       [200, 200,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await webhook(w)), body: { enabled: false } })),
+  line('DELETE /api/webhooks/:id',                    [204, 204,  403,   403,   403,   403,    401,   404], 'as role', webhook),
+  line('GET /api/webhooks/:id/deliveries',            [200, 200,  403,   403,   403,   403,    401,   404], 'as role', webhook),
+  line('POST /api/webhooks/:id/test',                 [201, 201,  403,   403,   403,   403,    401,   404], 'as role', webhook),
 ]
