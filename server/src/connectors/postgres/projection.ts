@@ -87,6 +87,6 @@ export function buildCopy(
   const from = `FROM ${relation.from} AS t ${tail}`
   if (encoding === 'copy') return `COPY (SELECT ${projection.list}${extra} ${from}) TO STDOUT`
   if (hidden.length === 0)
-    return `COPY (SELECT row_to_json(r) FROM (SELECT ${projection.jsonList} ${from}) AS r) TO STDOUT${jsonLines}`
-  return `COPY (SELECT (SELECT row_to_json(r) FROM (SELECT ${projection.jsonList}) AS r)${extra} ${from}) TO STDOUT${jsonLines}`
+    return `COPY (SELECT row_to_json(_sluice_row) FROM (SELECT ${projection.jsonList} ${from}) AS _sluice_row) TO STDOUT${jsonLines}`
+  return `COPY (SELECT (SELECT row_to_json(_sluice_row) FROM (SELECT ${projection.jsonList}) AS _sluice_row)${extra} ${from}) TO STDOUT${jsonLines}`
 }

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Sync } from '../../src/connectors/contract.ts'
+import type { Outcome } from '../../src/runs/execute.ts'
+import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
+
+describe('source postgres', () => {
+  let p: PostgresBench
+  before(async () => {
+    p = await openPostgresBench()
+  })
+  after(() => p?.close())
+
+  const ids = async (outcome: Outcome) =>
+    (await p.records(outcome)).map((record) => record.id).sort((a, b) => Number(a) - Number(b))
+  const incremental = (extra: Partial<Sync> = {}): Partial<Sync> => ({
+    mode: 'incremental',
+    write: 'append',
+    cursor_field: 'at',
+    ...extra,
+  })
+
+  it('lists tables, views and queries, not partitions, not what the role may not read', async () => {
+    await p.query(`CREATE SCHEMA "odd.schema"; CREATE TABLE "odd.schema"."t""q" (a int);
+      CREATE TABLE parent (a int) PARTITION BY LIST (a); CREATE TABLE child PARTITION OF parent FOR VALUES IN (1);
+      CREATE VIEW seen AS SELECT 1 AS a; CREATE MATERIALIZED VIEW kept AS SELECT 1 AS a;
+      CREATE SCHEMA closed; CREATE TABLE closed.secret (a int);
+      CREATE ROLE reader LOGIN PASSWORD 'reader-pw'; GRANT SELECT ON parent, seen, kept TO reader;
+      GRANT USAGE ON SCHEMA "odd.schema" TO reader; GRANT SELECT ON "odd.schema"."t""q" TO reader`)
+    const { postgresSource } = await import('../../src/connectors/postgres/source.ts')
+    const context = (extra: object) => ({
+      config: { ...p.config, ...extra } as never,
+      authentication: { type: 'none', params: {} },
+      signal: AbortSignal.timeout(10_000),
+      egress: p.bench.egress,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      outputs: { parts: () => null, blobs: p.bench.blobs },
+      fault() {},
+    })
+    const mine = { user: 'reader', password: 'reader-pw', queries: { totals: 'SELECT 1 AS a' } }
+    assert.deepEqual(await postgresSource.listStreams(context(mine)), [
+      'totals',
+      '"odd.schema"."t""q"',
+      'public.kept',
+      'public.parent',
+      'public.seen',
+    ])
+    assert.deepEqual(await postgresSource.listStreams(context({ ...mine, schemas: ['odd.schema'] })), [
+      'totals',
+      '"odd.schema"."t""q"',
+    ])
+    await p.query(`INSERT INTO "odd.schema"."t""q" VALUES (7)`)
+    assert.deepEqual(await p.records(await p.bench.run(p.read('"odd.schema"."t""q"'))), [{ a: 7 }])
+    await p.query('INSERT INTO parent VALUES (1), (1)')
+    assert.equal((await p.bench.run(p.read('public.parent'))).records_read, 2)
+  })
+
+  it('reads a query as a stream, and only one that is one SELECT', async () => {
+    const queries = { numbers: 'SELECT n AS id, n * 2 AS twice FROM generate_series(1, 5) AS n; ' }
+    assert.deepEqual(await ids(await p.bench.run(p.read('numbers', {}, { queries }))), [1, 2, 3, 4, 5])
+    const refused = (text: string, why: RegExp) =>
+      assert.rejects(p.bench.run(p.read('q', {}, { queries: { q: text } })), why)
+    await p.query('CREATE TABLE victim (a int)')
+    await refused('SELECT 1) t; DROP TABLE victim; SELECT * FROM (SELECT 1', /multiple commands/)
+    await refused('SELECT 1) t) TO STDOUT; COMMIT; DROP TABLE victim; COPY (SELECT 1 FROM (SELECT 1', /cannot be run/)
+    await refused("SELECT nextval('nothing')", /nothing/)
+    await refused('SELECT 1 AS a, 2 AS a', /two columns named a/)
+    assert.equal((await p.query("SELECT to_regclass('victim') AS t"))[0]!.t, 'victim')
+  })
+
+  it('cannot write, whatever a query calls', async () => {
+    await p.query(
+      "CREATE FUNCTION sneak() RETURNS int LANGUAGE plpgsql AS 'BEGIN CREATE TABLE sneaked (a int); RETURN 1; END'",
+    )
+    await assert.rejects(p.bench.run(p.read('q', {}, { queries: { q: 'SELECT sneak() AS a' } })), /read-only/)
+  })
+
+  it('gives types of this database only as ones that any database knows', async () => {
+    await p.query(`CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE TYPE pair AS (a int, b text); CREATE DOMAIN age AS int4 CHECK (VALUE > 0);
+      CREATE TABLE typed (m mood, ms mood[], p pair, a age, cash money, n numeric(10,2), v varchar(5), j json, js json[], b bytea, i interval, r int4range);
+      INSERT INTO typed VALUES ('glad', '{sad,glad}', '(1,x)', 5, '1234.50', 1.50, 'abc', E'{"x":\\n\\r1}', ARRAY[E'[\\n1]'::json], '\\x00ff', '1 day', '[1,3)')`)
+    const outcome = await p.bench.run(
+      p.bench.job({
+        source: { name: 'postgres', stream: 'public.typed', config: p.config },
+        destination: { name: 'postgres', config: { ...p.config, table: 'typed_copy' } },
+      }),
+    )
+    assert.equal(outcome.records_written, 1)
+    const columns = await p.query<{ type: string }>(
+      `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'typed_copy'::regclass AND attnum > 0 ORDER BY attnum`,
+    )
+    assert.deepEqual(
+      columns.map(({ type }) => type),
+      [
+        'text',
+        'text[]',
+        'jsonb',
+        'integer',
+        'numeric',
+        'numeric(10,2)',
+        'character varying(5)',
+        'json',
+        'json[]',
+        'bytea',
+        'interval',
+        'int4range',
+      ],
+    )
+    const [copied] = await p.query(
+      'SELECT m, ms, p, a, cash::text, n::text, v, j::text AS j, b, i::text AS i, r::text AS r FROM typed_copy',
+    )
+    assert.deepEqual(copied, {
+      m: 'glad',
+      ms: ['sad', 'glad'],
+      p: { a: 1, b: 'x' },
+      a: 5,
+      cash: '1234.50',
+      n: '1.50',
+      v: 'abc',
+      j: '{"x":\n\r1}',
+      b: Buffer.from([0, 255]),
+      i: '1 day',
+      r: '[1,3)',
+    })
+    const [record] = await p.records(await p.bench.run(p.read('public.typed')))
+    assert.deepEqual(record, {
+      ...{
+        m: 'glad',
+        ms: ['sad', 'glad'],
+        p: { a: 1, b: 'x' },
+        a: 5,
+        cash: 1234.5,
+        n: 1.5,
+        v: 'abc',
+        j: { x: 1 },
+        js: [[1]],
+      },
+      ...{ b: '\\x00ff', i: '1 day', r: '[1,3)' },
+    })
+  })
+
+  it('hashes, renames and leaves out columns in the database', async () => {
+    await p.query(
+      "CREATE TABLE people (id int, email text, secret text); INSERT INTO people VALUES (1, 'ü@example.com', 'x'), (2, NULL, 'y')",
+    )
+    const job = { ...p.read('public.people'), columns: { exclude: ['secret'], rename: { id: 'key' }, hash: ['email'] } }
+    const { createHash } = await import('node:crypto')
+    const email = createHash('sha256').update('ü@example.com').digest('hex')
+    assert.deepEqual(await p.records(await p.bench.run(job)), [
+      { key: 1, email },
+      { key: 2, email: null },
+    ])
+    await assert.rejects(p.bench.run({ ...job, columns: { hash: ['emial'] } }), /emial/)
+  })
+
+  it('sees one moment of a large table although several sessions read it while it changes', async () => {
+    await p.query(`CREATE TABLE large (id int8, filler text); ALTER TABLE large ALTER filler SET STORAGE PLAIN;
+      INSERT INTO large SELECT g, repeat('x', 7000) FROM generate_series(1, 12000) g`)
+    let changed = false
+    const attempt = p.bench.start(
+      { ...p.read('public.large', {}, { parallel: 2 }), columns: { include: ['id'] } },
+      {
+        async fault(point) {
+          if (point !== 'write:before' || changed) return
+          changed = true
+          await p.query(
+            "UPDATE large SET id = id + 1000000 WHERE id % 2 = 0; DELETE FROM large WHERE id % 3 = 0; INSERT INTO large VALUES (-1, 'new')",
+          )
+        },
+      },
+    )
+    const outcome = await attempt.done
+    assert.ok(changed)
+    const read = await ids(outcome)
+    assert.equal(read.length, 12000)
+    assert.deepEqual(read.slice(0, 3), [1, 2, 3])
+    assert.equal(read.at(-1), 12000)
+    assert.equal(new Set(read).size, 12000)
+  })
+
+  describe('incremental', () => {
+    it('neither loses nor doubles rows that share the last value', async () => {
+      await p.query(
+        `CREATE TABLE ties (id int8 PRIMARY KEY, at timestamptz); INSERT INTO ties VALUES (1, '2024-01-01'), (5, '2024-01-02'), (7, '2024-01-02')`,
+      )
+      const first = p.read('public.ties', incremental())
+      const one = await p.bench.run(first)
+      assert.deepEqual(await ids(one), [1, 5, 7])
+      // A lower key with the same value, one between, and one above: all are new.
+      await p.query(
+        `INSERT INTO ties VALUES (3, '2024-01-02'), (6, '2024-01-02'), (9, '2024-01-02'), (2, '2024-01-03')`,
+      )
+      const second = p.bench.next(first, one)
+      const two = await p.bench.run(second)
+      assert.deepEqual(await ids(two), [2, 3, 6, 9])
+      assert.deepEqual(await ids(await p.bench.run(p.bench.next(second, two))), [])
+    })
+
+    it('tells rows without a key apart by what is in them, and counts equal ones', async () => {
+      await p.query(`CREATE TABLE heap (id int8, at int4); INSERT INTO heap VALUES (1, 1), (2, 2), (2, 2)`)
+      const first = p.read('public.heap', incremental())
+      const one = await p.bench.run(first)
+      assert.deepEqual(await ids(one), [1, 2, 2])
+      await p.query('INSERT INTO heap VALUES (2, 2), (3, 2)')
+      const two = await p.bench.run(p.bench.next(first, one))
+      assert.deepEqual(await ids(two), [2, 3])
+    })
+
+    it('reads rows without a value once, in the first run, and says how many', async () => {
+      await p.query(
+        `CREATE TABLE holes (id int8 PRIMARY KEY, at timestamptz); INSERT INTO holes VALUES (1, NULL), (2, '2024-01-01'), (3, NULL)`,
+      )
+      const first = p.read('public.holes', incremental())
+      const attempt = p.bench.start(first)
+      const one = await attempt.done
+      assert.deepEqual(await ids(one), [1, 2, 3])
+      assert.ok(attempt.log.some((line) => /2 rows have no value in at/.test(line)))
+      await p.query(`INSERT INTO holes VALUES (4, NULL), (5, '2024-01-01')`)
+      assert.deepEqual(await ids(await p.bench.run(p.bench.next(first, one))), [5])
+    })
+
+    it('reads late rows within the look-back window, and refuses the window where they would double', async () => {
+      await p.query(
+        `CREATE TABLE late (id int8 PRIMARY KEY, at timestamptz); INSERT INTO late VALUES (1, '2024-01-01 00:00'), (2, '2024-01-01 01:00')`,
+      )
+      const sync = incremental({ write: 'upsert', primary_key: ['id'], lookback_seconds: 1800 })
+      const first = p.read('public.late', sync)
+      const one = await p.bench.run(first)
+      await p.query(`INSERT INTO late VALUES (3, '2024-01-01 00:45'), (4, '2024-01-01 00:15')`)
+      assert.deepEqual(await ids(await p.bench.run(p.bench.next(first, one))), [2, 3])
+      await assert.rejects(p.bench.run(p.read('public.late', incremental({ lookback_seconds: 60 }))), /upsert/)
+      await p.query('CREATE TABLE counted (id int8 PRIMARY KEY, at int8)')
+      await assert.rejects(p.bench.run(p.read('public.counted', sync)), /time/)
+    })
+
+    it('goes on within a run right after its last checkpoint, also among equal values', async () => {
+      await p.query(`CREATE TABLE many (id int8 PRIMARY KEY, at int4, filler text);
+        INSERT INTO many SELECT g, g / 10000, repeat('x', 60) FROM generate_series(1, 30000) g`)
+      for (const nth of [1, 2, 4]) {
+        const doomed = p.read('public.many', incremental())
+        assert.ok(await p.bench.crash(doomed, 'commit:after', nth, { checkpointRecords: 2000 }))
+        const outcome = await p.bench.run(p.bench.again(doomed), { checkpointRecords: 2000 })
+        assert.deepEqual(
+          await ids(outcome),
+          Array.from({ length: 30000 }, (_, at) => at + 1),
+        )
+        const next = p.bench.next(doomed, outcome)
+        assert.deepEqual(await ids(await p.bench.run(next)), [])
+      }
+    })
+
+    it('goes on among more equal values than it lists, with and without a key', async () => {
+      await p.query(`CREATE TABLE flat (id int8, at int4, filler text); INSERT INTO flat SELECT g, 1, repeat('x', 60) FROM generate_series(1, 15000) g;
+        CREATE TABLE flat_key (LIKE flat, PRIMARY KEY (id)); INSERT INTO flat_key SELECT * FROM flat`)
+      for (const table of ['flat', 'flat_key']) {
+        const doomed = p.read(`public.${table}`, incremental())
+        assert.ok(await p.bench.crash(doomed, 'commit:after', 2, { checkpointRecords: 2500 }))
+        const again = p.bench.start(p.bench.again(doomed), { checkpointRecords: 2500 })
+        const outcome = await again.done
+        assert.deepEqual(
+          await ids(outcome),
+          Array.from({ length: 15000 }, (_, at) => at + 1),
+        )
+        assert.ok(again.log.some((line) => /More than 5000 rows share/.test(line)))
+        assert.deepEqual(await ids(await p.bench.run(p.bench.next(doomed, outcome))), [])
+      }
+    })
+
+    it('begins where a person set the state', async () => {
+      await p.query(
+        `CREATE TABLE backfill (id int8 PRIMARY KEY, at date); INSERT INTO backfill SELECT g, date '2024-01-01' + g::int4 FROM generate_series(0, 9) g`,
+      )
+      const job = p.read('public.backfill', incremental())
+      const from = (cursor: never) => p.bench.run({ ...job, state: { seq: 1, cursor } })
+      assert.deepEqual(await ids(await from({ cursor: '2024-01-08' } as never)), [7, 8, 9])
+      assert.deepEqual(await ids(await from('2024-01-09' as never)), [8, 9])
+      await assert.rejects(from([1] as never), /state/)
+    })
+
+    it('carries excluded and hashed cursors, for they are not taken from the records', async () => {
+      await p.query(
+        `CREATE TABLE hidden (id int8 PRIMARY KEY, at timestamptz); INSERT INTO hidden VALUES (1, '2024-01-01'), (2, '2024-01-02')`,
+      )
+      const first = { ...p.read('public.hidden', incremental()), columns: { exclude: ['at'] } }
+      const one = await p.bench.run(first)
+      assert.deepEqual(await p.records(one), [{ id: 1 }, { id: 2 }])
+      await p.query("INSERT INTO hidden VALUES (3, '2024-01-02')")
+      assert.deepEqual(await p.records(await p.bench.run(p.bench.next(first, one))), [{ id: 3 }])
+    })
+  })
+})
