@@ -21,6 +21,8 @@ export interface Attack {
   mode?: 'run'
   code: string
   expect: string
+  /** The Python 3 version whose syntax it needs. */
+  since?: number
   assert: 'no_leak' | 'limit' | 'protocol' | 'not_success' | 'host_ok' | 'capped' | 'masked' | 'dies'
 }
 

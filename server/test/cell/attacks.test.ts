@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test'
 import { startZygote, type Zygote } from '../../src/cell/zygote.ts'
 import { type Aftermath, type Attack, Ground, SECRET } from './attack-ground.ts'
 
-const attacks: Attack[] = JSON.parse(readFileSync(new URL('attacks.json', import.meta.url), 'utf8'))
+const all: Attack[] = JSON.parse(readFileSync(new URL('attacks.json', import.meta.url), 'utf8'))
 
 // With more modules at hand than authors have, an attack meets the kernel and not a missing import.
 const MODULES =
@@ -64,9 +64,16 @@ function judge(attack: Attack, { failure, leak, canaryIntact }: Aftermath): Verd
 
 let ground: Ground
 let zygote: Zygote
+let attacks: Attack[] = []
 before(async () => {
   ground = await Ground.prepare(false)
   zygote = startZygote(options)
+  const { logs } = await ground.attack(zygote, {
+    ...all[0]!,
+    mode: 'run',
+    code: 'import sys; print(sys.version_info[1])',
+  })
+  attacks = all.filter(({ since = 0 }) => since <= Number(logs[0]))
 })
 after(async () => {
   await zygote.close()
