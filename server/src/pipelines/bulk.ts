@@ -6,6 +6,7 @@ import type { Actor } from '../tenancy/actor.ts'
 import { checkConfig } from './config.ts'
 import { restoreMasks } from './masks.ts'
 import { enterDomain, insertPipeline, type Pipeline, readTiming, type Stores, type Timing } from './pipelines.ts'
+import { forgetTotal } from './totals.ts'
 
 export interface BulkInput extends Timing {
   /** Holds {stream}, and {source} where wanted. */
@@ -26,11 +27,11 @@ export async function createPipelines({ db, box }: Stores, actor: Actor, input: 
   const source = isObject(input.config) && isObject(input.config.source) ? input.config.source : null
   if (source && Object.hasOwn(source, 'stream'))
     throw new AppError('invalid_input', 'config.source.stream: leave it out; each of the streams gets a pipeline')
-  return db.transaction(async (tx) => {
+  const made = await db.transaction(async (tx) => {
     const references = await enterDomain(tx, actor, input.config, input.domain_id ?? null)
     const timing = readTiming(input, references.now)
     const given = restoreMasks(input.config, undefined, 'config') as object
-    const made: Pipeline[] = []
+    const rows: Pipeline[] = []
     for (const stream of input.streams) {
       const { config, summary } = checkConfig(
         source ? { ...given, source: { ...source, stream } } : given,
@@ -41,8 +42,10 @@ export async function createPipelines({ db, box }: Stores, actor: Actor, input: 
         word === 'stream' ? stream : summary.source_name,
       )
       const row = { ...timing, id: randomUUID(), name: name.slice(0, MAX_NAME), domain_id: input.domain_id ?? null }
-      made.push(await insertPipeline(tx, box, actor, { ...row, config, summary }))
+      rows.push(await insertPipeline(tx, box, actor, { ...row, config, summary }))
     }
-    return made
+    return rows
   })
+  forgetTotal(actor.organization_id)
+  return made
 }

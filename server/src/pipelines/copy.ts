@@ -4,6 +4,7 @@ import { lockForTransaction, type Queryable, sql } from '../storage/database.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import type { ConfigSummary } from './config.ts'
 import { findPipeline, insertPipeline, openConfig, type Pipeline, type Stores } from './pipelines.ts'
+import { forgetTotal } from './totals.ts'
 
 const MAX_NAME = 200
 
@@ -13,7 +14,7 @@ export async function copyPipeline(
   id: string,
   input: { name?: string | null },
 ): Promise<Pipeline> {
-  return db.transaction(async (tx) => {
+  const made = await db.transaction(async (tx) => {
     const row = await findPipeline(tx, actor, id)
     requirePermission(actor, 'pipelines:write', row.domain_id)
     const config = openConfig(box, row)
@@ -32,6 +33,8 @@ export async function copyPipeline(
     }
     return insertPipeline(tx, box, actor, copy, 'pipeline.copied')
   })
+  forgetTotal(actor.organization_id)
+  return made
 }
 
 const readSummary = async (tx: Queryable, id: string): Promise<ConfigSummary> =>

@@ -4,6 +4,7 @@
  */
 import { join, type Queryable, type Statement, sql } from '../storage/database.ts'
 import { COUNTED_AT_MOST, type Paging } from '../storage/lists.ts'
+import { recallTotal, rememberTotal } from './totals.ts'
 
 export interface PipelineFilter {
   domain_id?: string
@@ -21,10 +22,6 @@ export interface ListedJson {
   total: number
 }
 
-const iso = (column: Statement) => sql`left(replace(${column}::text, ' ', 'T'), -3) || 'Z'`
-const CREATED = iso(sql`p.created_at`)
-const LAST_RUN = iso(sql`p.last_run_at`)
-
 export async function listPipelines(
   db: Queryable,
   organizationId: string,
@@ -32,16 +29,28 @@ export async function listPipelines(
   page: Paging,
 ): Promise<ListedJson> {
   const where = conditions(organizationId, filter)
-  const row = await db.first<ListedJson>(sql`
-    SELECT coalesce((
-      SELECT json_agg(r)::text FROM (
-        SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, p.last_run_status,
-               ${LAST_RUN} AS last_run_at, ${CREATED} AS created_at
-          FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
-         WHERE ${where} ORDER BY p.created_at DESC, p.id LIMIT ${page.limit} OFFSET ${page.offset}) r), '[]') AS json,
-      (SELECT count(*)::int FROM (SELECT 1 FROM pipelines p WHERE ${where} LIMIT ${COUNTED_AT_MOST}) c) AS total`)
-  return row!
+  const listed = sql`
+      SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, p.last_run_status, p.last_run_at, p.created_at
+        FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
+       WHERE ${where} ORDER BY p.created_at DESC, p.id LIMIT ${page.limit} OFFSET ${page.offset}`
+  const isWhole = Object.values(filter).every((value) => value === undefined)
+  const known = isWhole ? recallTotal(organizationId) : null
+  if (known !== null)
+    return { ...(await db.first<{ json: string }>(sql`SELECT ${asJson(listed)} AS json`))!, total: known }
+  const remember = rememberTotal(organizationId)
+  const row = (await db.first<ListedJson>(sql`
+    SELECT ${asJson(listed)} AS json,
+           (SELECT count(*)::int FROM (SELECT 1 FROM pipelines p WHERE ${where} LIMIT ${COUNTED_AT_MOST}) c) AS total`))!
+  if (isWhole) remember(row.total)
+  return row
 }
+
+/**
+ * PostgreSQL writes a timestamp in UTC with +00:00, everything else here with Z. The two that an item ends with are
+ * changed in the text: a bare quote is always the end of a string, so nothing inside a name can look like them.
+ */
+const asJson = (listed: Statement) => sql`coalesce(
+    (SELECT replace(replace(json_agg(r)::text, '+00:00"}', 'Z"}'), '+00:00","created_at":"', 'Z","created_at":"') FROM (${listed}) r), '[]')`
 
 function conditions(organizationId: string, filter: PipelineFilter): Statement {
   const all = [sql`p.organization_id = ${organizationId}`]

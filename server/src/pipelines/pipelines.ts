@@ -25,6 +25,7 @@ import { hasMask, maskPipelineConfig, restoreMasks } from './masks.ts'
 import { loadReferences, type References, wantedBy } from './references.ts'
 import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
 import { checkSchedule, checkTimezone, nextTime } from './schedule.ts'
+import { forgetTotal } from './totals.ts'
 
 export interface Pipeline {
   id: string
@@ -68,7 +69,9 @@ export async function createPipeline({ db, box }: Stores, actor: Actor, input: P
   const timing = readTiming(input, references.now)
   const id = randomUUID()
   const row = { ...timing, id, name: input.name, domain_id: input.domain_id ?? null, config, summary }
-  return insertPipeline(db, box, actor, row)
+  const made = await insertPipeline(db, box, actor, row)
+  forgetTotal(actor.organization_id)
+  return made
 }
 
 /** With its config; secrets are masked for those who may not write in its domain. */
@@ -120,7 +123,8 @@ export async function updatePipeline(
 export async function deletePipeline(db: Database, actor: Actor, id: string): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      return await db.transaction((tx) => removePipeline(tx, actor, id))
+      await db.transaction((tx) => removePipeline(tx, actor, id))
+      return forgetTotal(actor.organization_id)
     } catch (error) {
       if (tries === 5 || !isDatabaseError(error, DEADLOCK)) throw error
     }

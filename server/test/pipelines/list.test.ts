@@ -91,3 +91,27 @@ test('nothing of another organization is listed', async () => {
   assert.equal(theirs.text, '[]')
   assert.equal((await list(`?search=${plain.name.slice(0, 5)}`)).body.length, 1)
 })
+
+test('a name that looks like a part of the text is left alone', async () => {
+  const tricky = ['ends with +00:00', '+00:00"}', '+00:00","created_at":"', '\\"+00:00"}']
+  for (const name of tricky) await create(name)
+  assert.deepEqual((await list('?limit=4')).body.map((each: { name: string }) => each.name).reverse(), tricky)
+})
+
+test('the total of a long list follows every change of this process at once', async () => {
+  await db.execute(sql`
+    INSERT INTO pipelines (organization_id, name, config_box, stream)
+    SELECT ${stranger.organization_id}, 'n' || n, '\\x00', 's' FROM generate_series(1, 1200) n`)
+  const total = async () => (await app.call('GET', '/api/pipelines?limit=1', { as: stranger })).headers['x-total-count']
+  assert.deepEqual([await total(), await total()], ['1200', '1200'])
+  const body = {
+    name: 'One more',
+    config: { source: { name: 'dummy', stream: 'plants' }, destination: { name: 'file' } },
+  }
+  const made = await app.call('POST', '/api/pipelines', { as: stranger, body })
+  assert.equal(await total(), '1201')
+  await app.call('POST', `/api/pipelines/${made.body.id}/copy`, { as: stranger })
+  assert.equal(await total(), '1202')
+  await app.call('DELETE', `/api/pipelines/${made.body.id}`, { as: stranger })
+  assert.equal(await total(), '1201')
+})
