@@ -106,6 +106,16 @@ export const settings = {
   ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Runs of one organization that execute at a time.' },
   RUN_TIMEOUT_MINUTES: { ...integer(1, 525_600), default: 720, about: 'A run that takes longer fails.' },
   RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor grows past this fails.' },
+  RUN_CHECKPOINT_MS: {
+    ...integer(50, 600_000),
+    default: 5000,
+    about: 'How often at least a run saves how far it came, while it has something to save.',
+  },
+  RUN_LEASE_SECONDS: {
+    ...integer(2, 300),
+    default: 15,
+    about: 'A run whose worker was not heard of for this long is taken over by another one.',
+  },
   RUN_RETENTION_DAYS: {
     ...integer(1, 36_500),
     default: 30,

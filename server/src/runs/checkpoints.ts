@@ -5,7 +5,7 @@
 export const usualSizes = { bytes: 8 * 1024 * 1024, records: 100_000, ms: 5000 }
 const LARGEST_BYTES = 64 * 1024 * 1024
 const LARGEST_MS = 30_000
-const GROWTH = 64
+const GROWTH = 16
 
 export interface CheckpointRule {
   add(bytes: number, records: number): void

@@ -8,7 +8,6 @@
 import type { Column, Json } from '../connectors/contract.ts'
 import { type Database, lockForTransaction, sql } from '../storage/database.ts'
 import type { Part } from './job.ts'
-import { LEASE_SECONDS } from './states.ts'
 
 export interface ClaimedRun {
   id: string
@@ -34,6 +33,7 @@ export interface ClaimedRun {
 export interface ClaimLimits {
   free: number
   perOrganization: number
+  leaseSeconds: number
 }
 
 export async function claimRuns(db: Database, worker: string, limits: ClaimLimits): Promise<ClaimedRun[]> {
@@ -61,7 +61,7 @@ export async function claimRuns(db: Database, worker: string, limits: ClaimLimit
       chosen AS (SELECT id FROM candidates ORDER BY turn, seq LIMIT ${limits.free}),
       taken AS (
         UPDATE runs r SET status = 'running', attempt = r.attempt + 1, worker = ${worker}, started_at = coalesce(r.started_at, now()),
-                          lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+                          lease_until = now() + make_interval(secs => ${limits.leaseSeconds})
           FROM chosen c WHERE r.id = c.id AND r.status = 'pending'
         RETURNING r.*
       )

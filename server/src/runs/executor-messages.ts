@@ -9,6 +9,7 @@ export interface ExecutorSettings {
   blobs: BlobSettings
   egress: { allow: readonly string[]; self: readonly { host: string; port: number }[] }
   cell: CellSettings
+  checkpointMs: number
 }
 
 export type ToExecutor =

@@ -134,6 +134,8 @@ function launch(options: PoolOptions): Pooled {
     stderr = (stderr + text).slice(-STDERR_KEPT)
   })
   const pid = child.pid ?? 0
+  // A number that is free again may soon be another process's.
+  let gone = false
   const executor: Pooled = {
     pid,
     runs: 0,
@@ -150,6 +152,7 @@ function launch(options: PoolOptions): Pooled {
     },
     ended: new Promise((resolve) => {
       child.once('exit', (code, signal) => {
+        gone = true
         executor.idle = false
         resolve({ code, signal, stderr })
       })
@@ -158,7 +161,7 @@ function launch(options: PoolOptions): Pooled {
     residentMb: () => residentMb(pid),
     kill() {
       executor.idle = false
-      killGroup(pid)
+      if (!gone) killGroup(pid)
     },
   }
   child.on('message', (message: FromExecutor) => executor.listener?.(message))

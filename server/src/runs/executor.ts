@@ -7,6 +7,7 @@ import { configureCells } from '../cell/provider.ts'
 import { ConnectorError, type Source } from '../connectors/contract.ts'
 import { createEgress } from '../egress/policy.ts'
 import { openBlobs } from '../storage/open-blobs.ts'
+import { usualSizes } from './checkpoints.ts'
 import { executeRun } from './execute.ts'
 import type { ExecutorSettings, FromExecutor, ToExecutor } from './executor-messages.ts'
 import type { Host, Job } from './job.ts'
@@ -60,6 +61,7 @@ function hostOf(log: ReturnType<typeof batchedLog>): Host {
     log,
     signal: aborted.signal,
     fault() {},
+    checkpointEvery: { ...usualSizes, ms: settings!.checkpointMs },
     // A cancel ends this whole process, so there is never one that was heard and did not.
     mayBegin() {},
     saveCheckpoint: (checkpoint) =>

@@ -12,7 +12,7 @@ import type { BlobStore, BlobWriter } from '../storage/blobs.ts'
 import type { Part } from './job.ts'
 
 /** Small pages are gathered until they are worth a write; larger ones go through as they are. */
-const WRITE_BYTES = 128 * 1024
+const WRITE_BYTES = 64 * 1024
 /** Each block becomes a gzip member of its own: a file may have any number, and two threads can work at once. */
 const GZIP_BLOCK_BYTES = 1024 * 1024
 const compress = promisify(gzip)

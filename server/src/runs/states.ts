@@ -41,7 +41,6 @@ export const isFinal = (status: RunStatus): boolean =>
 
 /** Expired leases that a run survives; the next one fails it. */
 export const MAX_LOST_ATTEMPTS = 3
-export const LEASE_SECONDS = 15
 
 /** One channel for everything that processes tell each other about runs. */
 export const CHANNEL = 'sluice'

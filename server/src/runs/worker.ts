@@ -12,15 +12,12 @@ import { claimRuns, nextAvailableMs } from './claim.ts'
 import { createExecutorPool, type ExecutorPool } from './executor-pool.ts'
 import { saveProgress } from './finish.ts'
 import { recoverLostRuns } from './recover.ts'
-import { CHANNEL, LEASE_SECONDS, readMessage } from './states.ts'
+import { CHANNEL, readMessage } from './states.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
 
-const RENEW_MS = 4000
 const PROGRESS_MS = 1000
-const LOOK_MS = 5000
+const LOOK_AT_MOST_MS = 5000
 const WARM_EXECUTORS = 1
-/** Stop before the lease ends, with room for the processes to go. */
-const SILENT_AT_MOST_MS = (LEASE_SECONDS - 3) * 1000
 
 export interface Worker {
   /** Lets running runs finish until the deadline, then hands them over. */
@@ -38,8 +35,11 @@ export async function startWorker(services: Services): Promise<Worker> {
       blobs: config,
       egress: { allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] },
       cell: cellSettings(config),
+      checkpointMs: config.RUN_CHECKPOINT_MS,
     }),
   })
+  const leaseMs = config.RUN_LEASE_SECONDS * 1000
+  const lookMs = Math.min(LOOK_AT_MOST_MS, leaseMs / 3)
   let stopping = false
   let renewedAt = Date.now()
   let backOff: NodeJS.Timeout | undefined
@@ -49,6 +49,7 @@ export async function startWorker(services: Services): Promise<Worker> {
       const runs = await claimRuns(db, config.instance, {
         free: config.WORKER_CONCURRENCY - held.size,
         perOrganization: config.ORG_CONCURRENCY,
+        leaseSeconds: config.RUN_LEASE_SECONDS,
       })
       for (const run of runs) {
         const supervised = superviseRun(services, pool, run)
@@ -69,7 +70,7 @@ export async function startWorker(services: Services): Promise<Worker> {
     wake()
     const ms = await nextAvailableMs(db)
     clearTimeout(backOff)
-    if (ms !== null && ms < LOOK_MS) backOff = setTimeout(wake, ms + 5)
+    if (ms !== null && ms < lookMs) backOff = setTimeout(wake, ms + 5)
   }
   const renew = async () => {
     if (held.size === 0) {
@@ -84,14 +85,15 @@ export async function startWorker(services: Services): Promise<Worker> {
   }
   const fail = (what: string) => (error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`)
   const giveUpSilently = () => {
-    if (Date.now() - renewedAt < SILENT_AT_MOST_MS) return
+    // Before the lease ends, with room for the processes to go.
+    if (Date.now() - renewedAt < leaseMs * 0.8) return
     for (const supervised of held.values()) supervised.stop('lost')
   }
   const timers = [
-    setInterval(() => void look().catch(fail('looking for lost runs')), LOOK_MS),
-    setInterval(() => void renew().catch(fail('renewing leases')), RENEW_MS),
+    setInterval(() => void look().catch(fail('looking for lost runs')), lookMs),
+    setInterval(() => void renew().catch(fail('renewing leases')), leaseMs / 4),
     setInterval(() => void writeProgress(services, held).catch(fail('noting progress')), PROGRESS_MS),
-    setInterval(giveUpSilently, 1000),
+    setInterval(giveUpSilently, Math.min(1000, leaseMs / 10)),
   ]
   const stopListening = await db.listen(
     CHANNEL,
@@ -144,9 +146,9 @@ function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-async function renewLeases({ db }: Services, held: Supervised[]): Promise<string[]> {
+async function renewLeases({ db, config }: Services, held: Supervised[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
-    UPDATE runs r SET lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
+    UPDATE runs r SET lease_until = now() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
       FROM unnest(${held.map(({ run }) => run.id)}::uuid[], ${held.map(({ run }) => run.attempt)}::int[]) AS u (id, attempt)
      WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running' RETURNING r.id`)
   return rows.map((row) => row.id)

@@ -303,7 +303,7 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_ended_idx ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
-CREATE UNIQUE INDEX runs_one_running_key ON public.runs USING btree (pipeline_id) WHERE (status = 'running'::text);
+CREATE UNIQUE INDEX runs_one_active_key ON public.runs USING btree (pipeline_id) WHERE ((status = 'running'::text) OR ((status = 'pending'::text) AND ready));
 CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, seq DESC);
 CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, seq DESC);
 CREATE INDEX runs_pipeline_idx ON public.runs USING btree (pipeline_id, seq DESC);

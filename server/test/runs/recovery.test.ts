@@ -9,7 +9,8 @@ import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine({ ORG_CONCURRENCY: '3' })
 const { db } = engine.services
-const claim = (worker: string, free = 100, perOrganization = 3) => claimRuns(db, worker, { free, perOrganization })
+const claim = (worker: string, free = 100, perOrganization = 3) =>
+  claimRuns(db, worker, { free, perOrganization, leaseSeconds: 15 })
 const expire = (run: string) =>
   db.execute(sql`UPDATE runs SET lease_until = now() - interval '1 second' WHERE id = ${run}`)
 const outcome = { output: null, cursor: null, records_read: 1, records_written: 1, bytes_written: 1 }

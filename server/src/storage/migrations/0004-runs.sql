@@ -54,8 +54,8 @@ CREATE INDEX runs_running_idx ON runs (lease_until, organization_id) WHERE statu
 CREATE INDEX runs_finished_idx ON runs (finished_at) WHERE output_file IS NOT NULL OR log_key IS NOT NULL;
 CREATE INDEX runs_stage_left_idx ON runs (finished_at) WHERE stage_left AND finished_at IS NOT NULL;
 CREATE INDEX runs_ended_idx ON runs (finished_at) WHERE finished_at IS NOT NULL;
--- One running run per pipeline, whatever the code above it does.
-CREATE UNIQUE INDEX runs_one_running_key ON runs (pipeline_id) WHERE status = 'running';
+-- One run per pipeline that runs or may begin, whatever the code above it does.
+CREATE UNIQUE INDEX runs_one_active_key ON runs (pipeline_id) WHERE status = 'running' OR (status = 'pending' AND ready);
 
 CREATE FUNCTION note_last_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

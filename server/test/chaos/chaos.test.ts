@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { unleashChaos } from './chaos.ts'
+
+test('killed workers, executors and databases lose no run and double no record', {
+  timeout: 240_000,
+}, async (context) => {
+  const result = await unleashChaos({ seed: 7, runs: 24, pipelines: 8, records: 250, seconds: 12, say: () => {} })
+  context.diagnostic(JSON.stringify(result))
+  assert.equal(result.runs >= 24, true)
+  assert.ok(result.succeeded > 0)
+  assert.ok(result.resumed > 0, 'some attempt went on past checkpoint 0')
+})
