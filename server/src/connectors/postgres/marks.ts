@@ -176,8 +176,8 @@ function toJson(value: Json): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value)
 }
 
-const LOCK_WAIT_SECONDS = 2
-const TRIES = 45
+const LOCK_WAIT_SECONDS = 1
+const TRIES = 90
 
 /**
  * Fences, ending sessions of older attempts that hold the row: a process that was stopped in the middle of a COPY would

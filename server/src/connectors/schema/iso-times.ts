@@ -60,6 +60,10 @@ export function fitsLoosely(type: string, text: string): boolean {
     case 'timestamp':
     case 'timestamptz':
       return looseTime.test(text)
+    case 'int2':
+      return /^(0|-?[1-9]\d{0,3})$/.test(text)
+    case 'int4':
+      return /^(0|-?[1-9]\d{0,8})$/.test(text)
     case 'int8':
       return /^(0|-?[1-9]\d{0,17})$/.test(text)
     case 'numeric':
