@@ -41,7 +41,7 @@ LADDERS = frozenset({
 })  # fmt: skip
 _IN_TEXT = ("__globals__", "__builtins__", "__subclasses__", "__import__")
 # Refused modules whose calls are worth an error of their own: each has to be replaced.
-_OPERATING = frozenset({"os", "shutil", "pathlib", "io", "tempfile", "glob", "subprocess", "sys", "importlib", "builtins"})
+_OPERATING = frozenset("os shutil pathlib io tempfile glob subprocess sys importlib builtins".split())
 _TAKE_A_PATH = ("xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse")
 
 
@@ -155,7 +155,8 @@ class ForbiddenCheck:
             self.report(node, f"{what} of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
         elif isinstance(node, ast.Attribute) and parts[0] not in POWERFUL and parts[-1].lstrip("_") in POWERFUL:
             module = parts[-1].lstrip("_")
-            self.report(node, f"use of '{module}' through '{'.'.join(parts[:-1])}' is not allowed; {instead_of(module)}")
+            through = ".".join(parts[:-1])
+            self.report(node, f"use of '{module}' through '{through}' is not allowed; {instead_of(module)}")
 
     def _call(self, node: ast.Call, scope: Scope) -> None:
         full = self.program.dotted(node.func)

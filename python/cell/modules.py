@@ -37,9 +37,9 @@ SVC_EXPORTS = {
 
 # Modules that reach out of the process or into the interpreter. Also refused as attributes: `random._os`.
 POWERFUL = frozenset({
-    "asyncio", "builtins", "code", "codeop", "concurrent", "ctypes", "dbm", "fcntl", "fileinput", "ftplib", "gc", "glob",
-    "grp", "imaplib", "imp", "importlib", "inspect", "io", "linecache", "marshal", "mmap", "multiprocessing", "nt",
-    "os", "pathlib", "pickle", "pkgutil", "platform", "poplib", "posix", "posixpath", "pty", "pwd", "readline",
+    "asyncio", "builtins", "code", "codeop", "concurrent", "ctypes", "dbm", "fcntl", "fileinput", "ftplib", "gc",
+    "glob", "grp", "imaplib", "imp", "importlib", "inspect", "io", "linecache", "marshal", "mmap", "multiprocessing",
+    "nt", "os", "pathlib", "pickle", "pkgutil", "platform", "poplib", "posix", "posixpath", "pty", "pwd", "readline",
     "requests", "resource", "runpy", "select", "selectors", "shelve", "shutil", "signal", "site", "smtplib", "socket",
     "socketserver", "sqlite3", "ssl", "subprocess", "sys", "sysconfig", "tempfile", "termios", "thread", "threading",
     "tokenize", "urllib", "venv", "webbrowser", "xmlrpc", "zipfile", "zipimport",
@@ -62,55 +62,65 @@ FILE_FUNCTIONS = {
     "lzma.open": "lzma.decompress",
 }
 
-_NO_FILES = "a source has no file system; keep text in memory (svc.text has StringIO and BytesIO)"
 _NO_NETWORK = "use self.http, the platform's HTTP client"
 _NO_PROCESS = "a source starts no processes and sends no signals"
-_NO_THREADS = "a source has one thread; send requests in parallel with self.http.get_many"
-_NO_INSIDE = "the interpreter's inside is not for sources"
-_DATES = "use datetime and zoneinfo"
-_PLAIN = "it is not installed here; plain Python (csv, statistics, itertools, collections) does the work"
-_MARKUP = "use html.parser or xml.etree.ElementTree"
-_JSON = "use json"
-_CLOUD = "use self.http; svc.http has jwt_encode and hmac_signature for signed requests"
+_SETTINGS = "settings are in self.config, credentials in self.authentication"
 
-INSTEAD = {
-    "os": "a source has no operating system; settings are in self.config, credentials in self.authentication",
-    "sys": "a source ends by returning, and logs with self.log",
-    "subprocess": _NO_PROCESS,
-    "socket": _NO_NETWORK,
-    "urllib": f"{_NO_NETWORK}; quote, urlencode, urljoin and urlsplit are in svc.http",
-    "requests": f"{_NO_NETWORK}, whose calls look the same: self.http.get(url, params=…).json()",
-    **dict.fromkeys(("httpx", "aiohttp", "urllib3", "httplib2", "http.client", "ftplib", "smtplib", "paramiko", "ssl",
-                     "socketserver", "websockets", "xmlrpc", "grpc", "requests_oauthlib", "requests_toolbelt"), _NO_NETWORK),
-    **dict.fromkeys(("io", "pathlib", "tempfile", "shutil", "glob", "fileinput", "zipfile", "tarfile", "linecache",
-                     "configparser", "dbm", "fcntl", "mmap"), _NO_FILES),
-    **dict.fromkeys(("threading", "multiprocessing", "asyncio", "concurrent", "queue", "trio", "anyio", "_thread",
-                     "joblib"), _NO_THREADS),
-    **dict.fromkeys(("signal", "pty", "resource", "sched"), _NO_PROCESS),
-    **dict.fromkeys(("importlib", "builtins", "ctypes", "cffi", "gc", "inspect", "code", "ast", "dis", "runpy", "pkgutil",
-                     "atexit", "tracemalloc", "faulthandler"), _NO_INSIDE),
-    **dict.fromkeys(("pandas", "numpy", "polars", "pyarrow", "duckdb", "scipy", "dask"), _PLAIN),
-    **dict.fromkeys(("dateutil", "pytz", "pendulum", "arrow", "tzlocal", "ciso8601", "dateparser", "iso8601"), _DATES),
-    **dict.fromkeys(("bs4", "lxml", "xmltodict", "html5lib", "parsel", "feedparser"), _MARKUP),
-    **dict.fromkeys(("pickle", "marshal", "shelve", "orjson", "ujson", "simplejson", "rapidjson", "msgspec"), _JSON),
-    **dict.fromkeys(("boto3", "botocore", "google", "googleapiclient", "azure", "stripe", "github", "slack_sdk",
-                     "simple_salesforce", "hubspot"), _CLOUD),
-    **dict.fromkeys(("jwt", "jose", "authlib", "oauthlib", "cryptography", "Crypto", "nacl"),
-                    "svc.http has jwt_encode, jwt_decode and hmac_signature; OAuth client credentials are an authentication type"),
-    **dict.fromkeys(("pydantic", "attr", "attrs", "marshmallow"), "extend SourceConfig, or use dataclasses"),
-    **dict.fromkeys(("tenacity", "backoff", "retry", "retrying", "ratelimit"), "self.http tries again by itself: retries=…"),
-    **dict.fromkeys(("dotenv", "environs", "decouple"), "settings are in self.config, credentials in self.authentication"),
-    **dict.fromkeys(("psycopg2", "psycopg", "sqlalchemy", "pymysql", "sqlite3", "pymongo", "redis"),
-                    "a custom source reads over HTTP; for databases there are built-in connectors"),
-    **dict.fromkeys(("yaml", "toml"), "use json, or tomllib where the Python has it"),
-    **dict.fromkeys(("dlt", "singer_sdk", "airbyte_cdk", "singer"), "extend AbstractSource from svc.source.base"),
-    **dict.fromkeys(("loguru", "structlog", "rich", "tqdm"), "use self.log"),
-    **dict.fromkeys(("gql", "graphql"), "send the query with self.http.post(url, json={\"query\": …, \"variables\": …})"),
-    **dict.fromkeys(("locale", "gettext"), "use str.format, or decimal"),
-    "unittest": "test a source on your own machine: python -m svc preview",
-    "pytest": "test a source on your own machine: python -m svc preview",
-    "typing_extensions": "use typing",
-}  # fmt: skip
+# Modules that authors reach for, and what there is for the same purpose.
+_PURPOSES = (
+    ("os", f"a source has no operating system; {_SETTINGS}"),
+    ("sys", "a source ends by returning, and logs with self.log"),
+    ("subprocess signal pty resource sched", _NO_PROCESS),
+    ("urllib", f"{_NO_NETWORK}; quote, urlencode, urljoin and urlsplit are in svc.http"),
+    ("requests", f"{_NO_NETWORK}, whose calls look the same: self.http.get(url, params=…).json()"),
+    (
+        "socket httpx aiohttp urllib3 httplib2 http.client ftplib smtplib paramiko ssl socketserver websockets xmlrpc "
+        "grpc requests_oauthlib requests_toolbelt",
+        _NO_NETWORK,
+    ),
+    (
+        "io pathlib tempfile shutil glob fileinput zipfile tarfile linecache configparser dbm fcntl mmap",
+        "a source has no file system; keep text in memory (svc.text has StringIO and BytesIO)",
+    ),
+    (
+        "threading multiprocessing asyncio concurrent queue trio anyio _thread joblib",
+        "a source has one thread; send requests in parallel with self.http.get_many",
+    ),
+    (
+        "importlib builtins ctypes cffi gc inspect code ast dis runpy pkgutil atexit tracemalloc faulthandler",
+        "the interpreter's inside is not for sources",
+    ),
+    (
+        "pandas numpy polars pyarrow duckdb scipy dask",
+        "it is not installed here; plain Python (csv, statistics, itertools, collections) does the work",
+    ),
+    ("dateutil pytz pendulum arrow tzlocal ciso8601 dateparser iso8601", "use datetime and zoneinfo"),
+    ("bs4 lxml xmltodict html5lib parsel feedparser", "use html.parser or xml.etree.ElementTree"),
+    ("pickle marshal shelve orjson ujson simplejson rapidjson msgspec", "use json"),
+    (
+        "boto3 botocore google googleapiclient azure stripe github slack_sdk simple_salesforce hubspot",
+        "use self.http; svc.http has jwt_encode and hmac_signature for signed requests",
+    ),
+    (
+        "jwt jose authlib oauthlib cryptography Crypto nacl",
+        "svc.http has jwt_encode, jwt_decode and hmac_signature; OAuth client credentials are an authentication type",
+    ),
+    ("pydantic attr attrs marshmallow", "extend SourceConfig, or use dataclasses"),
+    ("tenacity backoff retry retrying ratelimit", "self.http tries again by itself: retries=…"),
+    ("dotenv environs decouple", _SETTINGS),
+    (
+        "psycopg2 psycopg sqlalchemy pymysql sqlite3 pymongo redis",
+        "a custom source reads over HTTP; for databases there are built-in connectors",
+    ),
+    ("yaml toml", "use json, or tomllib where the Python has it"),
+    ("dlt singer_sdk airbyte_cdk singer", "extend AbstractSource from svc.source.base"),
+    ("loguru structlog rich tqdm", "use self.log"),
+    ("gql graphql", 'send the query with self.http.post(url, json={"query": …, "variables": …})'),
+    ("locale gettext", "use str.format, or decimal"),
+    ("unittest pytest", "test a source on your own machine: python -m svc preview"),
+    ("typing_extensions", "use typing"),
+)
+INSTEAD = {name: purpose for names, purpose in _PURPOSES for name in names.split()}
 
 
 def instead_of(module: str) -> str:

@@ -9,7 +9,7 @@ from cell.source_class import Classes, decorators, flat_body
 
 Report = Callable[[ast.AST, str], None]
 
-_CHANGING = frozenset({"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"})
+_CHANGING = frozenset("append extend insert remove pop clear sort reverse update setdefault".split())
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "abstractmethod", "override"})
 _MAX_DEPTH = 30
 

@@ -49,7 +49,8 @@ class MusicCatalog(AbstractSource):
             total=f"{key}.total",
         )
         for row in rows:
-            yield SourceRecord(id=row["id"], data={"name": row["name"], "uri": row["uri"], "country": self.config.country})
+            data = {"name": row["name"], "uri": row["uri"], "country": self.config.country}
+            yield SourceRecord(id=row["id"], data=data)
 
     def _get(self, path: str, **params: Any) -> Any:
         return self.http.get(f"{self.config.base_url}{path}", params=params)

@@ -1,6 +1,7 @@
 """Launches and ships from a GraphQL server: one POST address, cursors in the query's variables.
 
-    python -m svc preview examples/spacecraft.py --stream launches --config config.json --auth-type api_key --auth-param token=…
+    python -m svc preview examples/spacecraft.py --stream launches --config config.json \\
+        --auth-type api_key --auth-param token=…
 
 config.json: {"url": "https://spacex-production.up.railway.app/graphql"}
 """

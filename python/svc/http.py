@@ -166,13 +166,15 @@ class HttpClient(Pagination):
     ) -> dict:
         if unknown:
             raise TypeError(
-                f"a request takes no {', '.join(map(repr, unknown))}, only params, json, data, headers, timeout, retries and auth"
+                f"a request takes no {', '.join(map(repr, unknown))}, only params, json, data, headers, timeout, "
+                "retries and auth"
             )
         if not isinstance(url, str):
             raise TypeError(f"url must be a string, not {type(url).__name__}")
         if self.base_url and not has_scheme(url):
             url = f"{self.base_url.rstrip('/')}/{url.lstrip('/')}" if url else self.base_url
-        sent = {str(name): str(value) for name, value in {**self.headers, **(headers or {})}.items() if value is not None}
+        given = {**self.headers, **(headers or {})}
+        sent = {str(name): str(value) for name, value in given.items() if value is not None}
         body = _encode_body(json, data, sent)
         if isinstance(auth, (tuple, list)):
             sent["Authorization"] = basic_credentials(*auth)

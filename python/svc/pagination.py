@@ -19,7 +19,7 @@ _USUAL_LISTS = ("data", "items", "results", "records", "value", "entries", "rows
 
 
 def at_path(body: Any, path: Path) -> Any:
-    """What lies at a dotted path (``"meta.next"``, ``"pages.0"``), or what a function finds; None where there is nothing."""
+    """What lies at a dotted path (``"meta.next"``, ``"pages.0"``), or what a function finds; None for nothing."""
     if callable(path):
         return path(body)
     for part in (path or "").split("."):
@@ -98,7 +98,7 @@ class Pagination:
         params: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Iterator[Any]:
-        """Items of ``?offset=0&limit=100``, ``?offset=100&limit=100`` … up to ``total``, or a page shorter than ``limit``."""
+        """Items of ``?offset=0&limit=100``, ``?offset=100&limit=100`` … up to ``total``, or a page below ``limit``."""
         offset = start
         while True:
             query = {**(params or {}), offset_param: offset, limit_param: limit}
@@ -123,7 +123,7 @@ class Pagination:
         params: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Iterator[Any]:
-        """Items of pages that each name the next: ``cursor`` is where in the body. A whole address is followed as it is."""
+        """Items of pages that each name the next: ``cursor`` is where in the body. An address there is followed."""
         seen: set[Any] = set()
         query: Mapping[str, Any] | None = params if start is None else {**(params or {}), cursor_param: start}
         while True:

@@ -39,7 +39,7 @@ class Call:
 
 
 class Server:
-    """Answers with `routes[path](call)`, which gives a JSON value or (status, headers, body bytes). Notes every call."""
+    """Answers with `routes[path](call)`, giving a JSON value or (status, headers, bytes). Notes every call."""
 
     def __init__(self, routes: dict) -> None:
         self.routes = routes

@@ -37,7 +37,9 @@ class Helpdesk(ServerCase):
         return {"tickets": rows, "meta": {"has_more": more, "after_cursor": str(start + len(rows))}}
 
     def test_all_pages_are_read_with_the_token(self):
-        server = self.serve({"/api/v2/tickets.json": self.tickets, "/api/v2/users/me.json": lambda _: {"user": {"id": 1}}})
+        server = self.serve(
+            {"/api/v2/tickets.json": self.tickets, "/api/v2/users/me.json": lambda _: {"user": {"id": 1}}},
+        )
         source = self.build(
             example("helpdesk"),
             config={"base_url": server.url, "page_size": 2},
@@ -95,7 +97,8 @@ class Forum(ServerCase):
         self.assertTrue(source.check_connection())
         self.assertEqual(len(previews(source, "posts")), 7)
         found = previews(source, "comments")
-        self.assertEqual([record["id"] for record in found], [str(post["id"] * 10 + n) for post in posts for n in range(2)])
+        expected = [str(post["id"] * 10 + n) for post in posts for n in range(2)]
+        self.assertEqual([record["id"] for record in found], expected)
         self.assertEqual(found[-1]["data"]["post_title"], "Post 7")
 
 
@@ -104,7 +107,9 @@ class Earthquakes(ServerCase):
         self.assertEqual(call.query["minmagnitude"], "4.5")
         start = datetime.fromisoformat(call.query["starttime"]).replace(tzinfo=timezone.utc)
         properties = {"time": start.timestamp() * 1000, "place": "sea", "mag": 5.1}
-        return {"features": [{"id": f"q{start:%m%d}", "properties": properties, "geometry": {"coordinates": [1.5, 2.5, 10]}}]}
+        return {"features": [
+            {"id": f"q{start:%m%d}", "properties": properties, "geometry": {"coordinates": [1.5, 2.5, 10]}},
+        ]}
 
     def read(self, server, state, end):
         config = {"base_url": server.url, "start_date": "2024-01-01", "end_date": end}
@@ -128,7 +133,9 @@ class Earthquakes(ServerCase):
         server = self.serve({"/fdsnws/event/1/query": self.query})
         state = {}
         source = self.build(
-            example("earthquakes"), config={"base_url": server.url, "start_date": "2024-01-01", "end_date": "2024-01-05"}, state=state
+            example("earthquakes"), config={
+                "base_url": server.url, "start_date": "2024-01-01", "end_date": "2024-01-05",
+            }, state=state
         )
         records = source.get_records("events")
         next(records)

@@ -50,9 +50,11 @@ class CommandLine(ServerCase):
 
     def test_preview_prints_records_and_keeps_the_state(self):
         state = self.folder / "state.json"
-        code, out, err = self.run_command("preview", self.file, "--stream", "numbers", "--max-records", 3, "--auth-param", "token=a=b", "--state", state)
+        options = ("--stream", "numbers", "--max-records", 3, "--auth-param", "token=a=b", "--state", state)
+        code, out, err = self.run_command("preview", self.file, *options)
         self.assertEqual((code, err), (0, "3 records of numbers\n"))
-        self.assertEqual([json.loads(line)["data"] for line in out.splitlines()], [{"n": n, "key": "a=b"} for n in range(3)])
+        data = [json.loads(line)["data"] for line in out.splitlines()]
+        self.assertEqual(data, [{"n": n, "key": "a=b"} for n in range(3)])
         # The third record was taken, but nobody asked for what comes after it.
         self.assertEqual(json.loads(state.read_text()), {"next": 2})
         _, out, _ = self.run_command("preview", self.file, "--state", state, "--max-records", 1)
@@ -101,7 +103,9 @@ class LogAndText(unittest.TestCase):
         log.warn("w")
         log("plain", 1, None)
         log.error("100% wrong %s %s", "only one")
-        self.assertEqual(log.lines, [("debug", "a"), ("info", "x of 3"), ("warning", "w"), ("info", "plain 1 None"), ("error", "100% wrong %s %s only one")])
+        self.assertEqual(log.lines, [("debug", "a"), ("info", "x of 3"), ("warning", "w"), ("info", "plain 1 None"), (
+            "error", "100% wrong %s %s only one",
+        )])
         try:
             raise KeyError("k")
         except KeyError:
@@ -122,7 +126,9 @@ class LogAndText(unittest.TestCase):
 
     def test_csv_text(self):
         text = '\ufeffid;note\r\n1;"two\nlines"\r\n2;\u2028\r\n'
-        self.assertEqual(list(csv_rows(text, delimiter=";")), [{"id": "1", "note": "two\nlines"}, {"id": "2", "note": "\u2028"}])
+        self.assertEqual(
+            list(csv_rows(text, delimiter=";")), [{"id": "1", "note": "two\nlines"}, {"id": "2", "note": "\u2028"}],
+        )
         self.assertEqual(to_csv([{"a": 1, "b": "x,y"}]), 'a,b\r\n1,"x,y"\r\n')
         self.assertEqual(to_csv([]), "")
         self.assertEqual(StringIO("ab").read(), "ab")

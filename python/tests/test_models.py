@@ -6,7 +6,7 @@ from harness import LogLines
 from svc.errors import ConfigError
 from svc.source.base import AbstractSource, Source, build_source, find_source
 from svc.source.loader import load_source
-from svc.source.models import Record, SourceAuth, SourceConfig, SourceRecord
+from svc.source.models import Record, SourceAuth, SourceRecord
 
 METHODS = """
     def get_streams(self): return ['a']
@@ -38,7 +38,8 @@ class Names(unittest.TestCase):
 
 
 class Config(unittest.TestCase):
-    CODE = "class C(SourceConfig):\n    url: str\n    size: int = 10\n    tags: list = []\n\nclass S(AbstractSource):" + METHODS
+    FIELDS = "class C(SourceConfig):\n    url: str\n    size: int = 10\n    tags: list = []\n"
+    CODE = f"{FIELDS}\nclass S(AbstractSource):{METHODS}"
 
     def test_settings_are_attributes_and_items(self):
         config = build(self.CODE, {"url": "x", "extra": 1}).config
@@ -51,7 +52,9 @@ class Config(unittest.TestCase):
         self.assertEqual((config.url, config["url"], "url" in config, config.get("b")), ("x", "x", True, None))
 
     def test_all_that_is_missing_or_wrong_is_said_at_once(self):
-        with self.assertRaisesRegex(ConfigError, "config does not fit C: 'size' must be an integer, not str; 'url' is missing"):
+        with self.assertRaisesRegex(
+            ConfigError, "config does not fit C: 'size' must be an integer, not str; 'url' is missing",
+        ):
             build(self.CODE, {"size": "10"})
 
     def test_asking_for_streams_needs_no_settings(self):
@@ -108,11 +111,14 @@ class Authentication(unittest.TestCase):
 
     def test_type_and_params_are_there_without_a_class(self):
         authentication = build("class S(AbstractSource):" + METHODS, authentication=self.GIVEN).authentication
-        self.assertEqual((authentication.type, authentication.params["token"], authentication.params.token), ("bearer", "s3cret", "s3cret"))
+        self.assertEqual((
+            authentication.type, authentication.params["token"], authentication.params.token,
+        ), ("bearer", "s3cret", "s3cret"))
         self.assertEqual((authentication.token, authentication.params["type"]), ("s3cret", "x"))
 
     def test_a_class_gives_defaults_and_names_what_is_missing(self):
-        code = "class A(SourceAuth):\n    type = 'bearer'\n    token: str\n    region: str = 'eu'\n\nclass S(AbstractSource):" + METHODS
+        fields = "class A(SourceAuth):\n    type = 'bearer'\n    token: str\n    region: str = 'eu'\n"
+        code = f"{fields}\nclass S(AbstractSource):{METHODS}"
         authentication = build(code, authentication=self.GIVEN).authentication
         self.assertEqual((authentication.type, authentication.token, authentication.region), ("bearer", "s3cret", "eu"))
         with self.assertRaisesRegex(ConfigError, "authentication.params does not fit A: 'token' is missing"):
@@ -175,7 +181,9 @@ class Finding(unittest.TestCase):
     def test_a_traceback_shows_the_authors_line(self):
         import traceback
 
-        cls = load_source(HEAD + "class S(AbstractSource):\n    def go(self):\n        raise KeyError('k')  # here\n" + METHODS)
+        cls = load_source(
+            HEAD + "class S(AbstractSource):\n    def go(self):\n        raise KeyError('k')  # here\n" + METHODS,
+        )
         try:
             cls().go()
         except KeyError:

@@ -44,7 +44,9 @@ def data_of(value):
 
 class Lines(unittest.TestCase):
     def test_a_line_has_the_id_first_and_then_the_data_in_its_order(self):
-        self.assertEqual(line_of(SourceRecord("7", {"b": 1, "a": [True, None]})), '{"_record_id":"7","b":1,"a":[true,null]}\n')
+        self.assertEqual(
+            line_of(SourceRecord("7", {"b": 1, "a": [True, None]})), '{"_record_id":"7","b":1,"a":[true,null]}\n',
+        )
 
     def test_a_record_without_data_is_its_id(self):
         self.assertEqual(line_of(SourceRecord("7")), '{"_record_id":"7"}\n')
@@ -57,7 +59,10 @@ class Lines(unittest.TestCase):
 
     def test_ids_become_text(self):
         when = datetime.date(2024, 1, 2)
-        for given, expected in ((5, "5"), (Decimal("1.50"), "1.50"), (uuid.UUID(int=1), str(uuid.UUID(int=1))), (when, "2024-01-02"), (Colour.RED, "red")):
+        for given, expected in (
+            (5, "5"), (Decimal("1.50"), "1.50"), (uuid.UUID(int=1), str(uuid.UUID(int=1))), (when, "2024-01-02"),
+            (Colour.RED, "red"),
+        ):
             self.assertEqual(json.loads(line_of(SourceRecord(given, {"a": 1})))["_record_id"], expected)
 
     def test_a_record_without_an_id_gets_a_hash_that_the_order_of_fields_does_not_change(self):
@@ -96,7 +101,9 @@ class Values(unittest.TestCase):
     def test_a_decimal_is_a_number_with_all_its_digits(self):
         for digits in ("1.10", "123456789012345678901234567890.123456789", "1E+30", "-1E-10", "0E-10"):
             self.assertIn(f'"v":{digits}}}', line_of(SourceRecord("1", {"v": Decimal(digits)})))
-        self.assertIn('"v":[1.10,{"w":2.20}]', line_of(SourceRecord("1", {"v": [Decimal("1.10"), {"w": Decimal("2.20")}]})))
+        self.assertIn(
+            '"v":[1.10,{"w":2.20}]', line_of(SourceRecord("1", {"v": [Decimal("1.10"), {"w": Decimal("2.20")}]})),
+        )
 
     def test_text_that_looks_like_a_decimal_stays_text(self):
         line = line_of(SourceRecord("1.5", {"d": Decimal("1.5"), "s": "1.5"}))
@@ -138,7 +145,9 @@ class Values(unittest.TestCase):
 
     def test_lone_surrogates_become_u_fffd_and_pairs_their_character(self):
         line = encode_page([SourceRecord("\udc00", {"a": "x\ud800y", "b": "\ud83d\ude00", "\ud800": 1})])
-        self.assertEqual(json.loads(line.decode("utf-8")), {"_record_id": "\ufffd", "a": "x\ufffdy", "b": "😀", "\ufffd": 1})
+        self.assertEqual(
+            json.loads(line.decode("utf-8")), {"_record_id": "\ufffd", "a": "x\ufffdy", "b": "😀", "\ufffd": 1},
+        )
 
     def test_nul_is_kept_as_an_escape(self):
         self.assertIn(r'"a\u0000b"', line_of(SourceRecord("1", {"v": "a\x00b"})))
@@ -201,10 +210,14 @@ class Previews(unittest.TestCase):
     def test_a_preview_has_id_and_data_by_the_same_rules(self):
         item = Record(4, {"d": datetime.date(2024, 1, 1), "n": Decimal("1.5"), "_record_id": "x"})
         self.assertEqual(preview_record(item), {"id": "4", "data": {"d": "2024-01-01", "n": 1.5}})
-        self.assertEqual(RecordEncoder().preview_line(Record("1", {"n": Decimal("1.10")})), b'{"id":"1","data":{"n":1.10}}')
+        self.assertEqual(
+            RecordEncoder().preview_line(Record("1", {"n": Decimal("1.10")})), b'{"id":"1","data":{"n":1.10}}',
+        )
 
     def test_state_and_bodies_are_encoded_by_the_same_rules(self):
-        self.assertEqual(to_json({"since": datetime.date(2024, 1, 1), "n": [Decimal("1.10")]}), b'{"since":"2024-01-01","n":[1.10]}')
+        self.assertEqual(
+            to_json({"since": datetime.date(2024, 1, 1), "n": [Decimal("1.10")]}), b'{"since":"2024-01-01","n":[1.10]}',
+        )
 
 
 if __name__ == "__main__":

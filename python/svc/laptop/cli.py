@@ -30,7 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m svc", description="Write and try a custom source on your own machine.")
+    about = "Write and try a custom source on your own machine."
+    parser = argparse.ArgumentParser(prog="python -m svc", description=about)
     commands = parser.add_subparsers(required=True, metavar="command")
 
     def add(name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--config", metavar="FILE", help="a JSON file with the settings for self.config")
         command.add_argument("--auth-type", default="none", help="api_key, bearer, basic, oauth2_client_credentials …")
         command.add_argument("--auth-param", action="append", default=[], metavar="NAME=VALUE", help="repeat for each")
-        command.add_argument("--state", metavar="FILE", help="a JSON file for self.state, read before and written after")
+        command.add_argument("--state", metavar="FILE", help="a JSON file for self.state: read, then written")
         if command.prog.endswith("preview"):
             command.add_argument("--stream", help="the stream to read; by default the first")
             command.add_argument("--max-records", type=int, default=10, help="10 by default, 0 for all")
@@ -85,8 +86,8 @@ def _validate(options: Any) -> int:
         print(f"{options.file}:{item['line']}:{item['column']}: {item['severity']}: {item['message']}")
     if not report["valid"]:
         return 1
-    streams = report["extracted_streams"]
-    print(f"{report['extracted_source_name']}: valid; streams: {'known when it runs' if streams is None else ', '.join(streams)}")
+    streams = "known when it runs" if report["streams_need_run"] else ", ".join(report["extracted_streams"])
+    print(f"{report['extracted_source_name']}: valid; streams: {streams}")
     return 0
 
 

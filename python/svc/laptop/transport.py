@@ -38,7 +38,9 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class LaptopTransport:
-    def __init__(self, authentication: Mapping[str, Any] | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, authentication: Mapping[str, Any] | None = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._sleep = sleep
         self._authenticator = Authenticator(authentication or {}, self._send)
@@ -95,7 +97,9 @@ class LaptopTransport:
                 method, body = "GET", None
         raise _Failure("connection", f"{request['url']} redirects more than {MAX_REDIRECTS} times")
 
-    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float | None) -> dict:
+    def _send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float | None
+    ) -> dict:
         if urlsplit(url).scheme not in ("http", "https"):
             raise _Failure("refused", f"only http and https addresses can be requested, not {url!r}")
         sent = urllib.request.Request(url, data=body, method=method)

@@ -28,7 +28,7 @@ class AbstractSource(ABC):
 
     Ready in every method, and in your own ``__init__`` too:
 
-    config            settings: ``self.config.page_size``, ``self.config["page_size"]``, ``self.config.get("page_size", 50)``
+    config            settings: ``self.config.size``, ``self.config["size"]``, ``self.config.get("size", 50)``
     authentication    ``type`` and ``params``. The platform applies them to your requests; read them only where you must
     http              the HTTP client (also ``self.http_client``)
     state             a dict kept between runs, for reading only what is new. Set it after the records it stands for
@@ -77,7 +77,7 @@ def find_source(namespace: Mapping[str, Any]) -> type[AbstractSource]:
             if isinstance(value, type) and issubclass(value, AbstractSource) and value.__module__ == module
         )
     )
-    leaves = [each for each in classes if not any(other is not each and issubclass(other, each) for other in classes)]
+    leaves = _leaves(classes)
     complete = [each for each in leaves if not each.__abstractmethods__]
     if not leaves:
         raise ConfigError("the code defines no class that extends AbstractSource from svc.source.base")
@@ -125,8 +125,8 @@ def build_source(
 def find_class(cls: type, kind: type) -> type:
     """The author's own SourceConfig (or SourceAuth) class, else `kind` itself.
 
-    In this order: what the source class names (`config: ShopConfig`, `config_class = ShopConfig`), the last class in the
-    same module that extends `kind`, a plain class there of a usual name.
+    In this order: what the source class names (`config: ShopConfig`, `config_class = ShopConfig`), the last class in
+    the same module that extends `kind`, a plain class there of a usual name.
     """
     attribute = "config" if kind is SourceConfig else "authentication"
     for named in (cls.__dict__.get(f"{attribute}_class"), _annotation(cls, attribute), _annotation(cls, attribute[:4])):
@@ -139,7 +139,7 @@ def find_class(cls: type, kind: type) -> type:
         if isinstance(value, type) and value.__module__ == cls.__module__ and not issubclass(value, AbstractSource)
     ]
     extending = [each for each in classes if issubclass(each, kind)]
-    leaves = [each for each in extending if not any(other is not each and issubclass(other, each) for other in extending)]
+    leaves = _leaves(extending)
     if leaves:
         return leaves[-1]
     endings = ("Config",) if kind is SourceConfig else ("Auth", "Authentication")
@@ -158,6 +158,11 @@ def build_settings(cls: type, values: dict[str, Any], strict: bool) -> Any:
     if prepare is not None and strict:
         prepare()
     return settings
+
+
+def _leaves(classes: list[type]) -> list[type]:
+    """Those that no other of them extends."""
+    return [each for each in classes if not any(other is not each and issubclass(other, each) for other in classes)]
 
 
 def _with_base(cls: type, kind: type) -> type:

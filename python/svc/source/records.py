@@ -47,7 +47,12 @@ def _make_encoder(default: Callable[[Any], Any], sort_keys: bool = False) -> Cal
     if _json_encoder.c_make_encoder is not None:
         return _json_encoder.c_make_encoder(None, default, _quote, None, ":", ",", sort_keys, False, False)
     slow = json.JSONEncoder(
-        ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=sort_keys, separators=(",", ":"), default=default
+        ensure_ascii=False,
+        check_circular=False,
+        allow_nan=False,
+        sort_keys=sort_keys,
+        separators=(",", ":"),
+        default=default,
     )
     return lambda value, _: slow.iterencode(value)
 
@@ -67,7 +72,7 @@ class RecordEncoder:
         self, items: Iterable[Any], page_bytes: int = PAGE_BYTES, flush_seconds: float = FLUSH_SECONDS
     ) -> Iterator[tuple[bytes, int]]:
         """Pages of whole lines and how many each holds; one is cut when it is full, or a second after the last."""
-        encode, quote, join, clock = self._encode, _quote, "".join, time.monotonic
+        encode, quote, join, clock, id_field = self._encode, _quote, "".join, time.monotonic, ID_FIELD
         # A character takes up to four bytes, so a line shorter than this needs no closer look.
         suspicious = self.max_record_bytes // 4
         lines: list[str] = []
@@ -79,7 +84,7 @@ class RecordEncoder:
             if type(item) is SourceRecord:
                 record_id = item.id
                 data = item.data
-                if type(record_id) is str and record_id and type(data) is dict and data and ID_FIELD not in data:
+                if type(record_id) is str and record_id and type(data) is dict and data and id_field not in data:
                     try:
                         line = f'{{"_record_id":{quote(record_id)},{join(encode(data, 0))[1:]}'
                     except (TypeError, ValueError, RecursionError):
