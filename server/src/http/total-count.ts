@@ -19,12 +19,11 @@ export function withTotal<Row>(reply: FastifyReply, { rows, total }: Listed<Row>
 
 /** The response schema of a list. */
 export const ListOf = <T extends TSchema>(item: T) =>
-  Type.Unsafe<Static<T>[]>({
-    ...Type.Array(item),
-    headers: {
-      'X-Total-Count': {
-        type: 'integer',
-        description: `How many there are in all, counted to ${COUNTED_AT_MOST} at most`,
-      },
-    },
-  })
+  Object.assign(Type.Unsafe<Static<T>[]>({ ...Type.Array(item) }), { headers: totalHeader })
+
+const totalHeader = {
+  'X-Total-Count': {
+    type: 'integer',
+    description: `How many there are in all, counted to ${COUNTED_AT_MOST} at most`,
+  },
+}

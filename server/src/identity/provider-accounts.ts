@@ -3,12 +3,11 @@
  * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
  * lock, so two first sign-ins at once make one account.
  */
-import { createHash } from 'node:crypto'
 import { AppError } from '../errors.ts'
 import { type Database, lockForTransaction, type Queryable, sql } from '../storage/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
-import type { Role } from '../tenancy/permissions.ts'
+import { joinByInvitation } from '../tenancy/invitations.ts'
 import { createOrganization, createUser, openLastOrganization, requirePendingInvitation } from './accounts.ts'
 import { SignInError } from './provider-errors.ts'
 import type { Identity } from './provider-identity.ts'
@@ -57,7 +56,7 @@ async function openAccount(
     (await adoptByAddress(tx, identity, origin)) ??
     (await createAccount(tx, identity, rules, origin))
   if (rules.invitation === null) return openLastOrganization(tx, tokens, account, origin)
-  const organizationId = await joinByInvitation(tx, account, rules.invitation, origin)
+  const organizationId = await join(tx, account, rules.invitation, origin)
   await audit(tx, actorIn(organizationId, account, origin), 'session.opened', { type: 'user', id: account.id })
   return openSession(tx, tokens, account.id, organizationId)
 }
@@ -184,29 +183,11 @@ const actorIn = (organizationId: string | null, user: { id: string; email: strin
   api_key_id: null,
 })
 
-/**
- * Accepts an invitation inside the sign-in's own transaction; the organization that was joined. Somebody who is a member
- * already opens the organization and leaves the invitation to whom it was meant for.
- */
-async function joinByInvitation(
-  tx: Queryable,
-  account: Account,
-  token: string,
-  origin: RequestOrigin,
-): Promise<string> {
-  const tokenHash = createHash('sha256').update(token).digest()
-  const invitation = await tx.first<{ id: string; organization_id: string; email: string; role: Role }>(sql`
-    SELECT id, organization_id, email, role FROM invitations
-     WHERE token_hash = ${tokenHash} AND status = 'pending' AND expires_at > now() FOR UPDATE`)
-  if (!invitation) throw new SignInError('invitation_invalid')
-  const { id, organization_id, email, role } = invitation
-  const joined = await tx.execute(sql`
-    INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization_id}, ${account.id}, ${role})
-    ON CONFLICT DO NOTHING`)
-  if (joined === 0) return organization_id
-  await tx.execute(sql`
-    UPDATE invitations SET status = 'accepted', accepted_by = ${account.id}, ended_at = now() WHERE id = ${id}`)
-  const actor = actorIn(organization_id, account, origin)
-  await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, { email, role })
-  return organization_id
+/** The organization that was joined. Somebody who is a member already opens it, and the invitation stays open. */
+async function join(tx: Queryable, account: Account, token: string, origin: RequestOrigin): Promise<string> {
+  try {
+    return (await joinByInvitation(tx, account, token, origin)).organization_id
+  } catch (error) {
+    throw error instanceof AppError ? new SignInError('invitation_invalid', error) : error
+  }
 }

@@ -148,13 +148,13 @@ export interface Joiner {
   api_key_id?: string | null
 }
 
-/** Uses the token up and makes its holder a member. Returns the organization's id. */
+/** Uses the token up and makes its holder a member. For somebody who is one already the invitation stays open. */
 export async function joinByInvitation(
   tx: Queryable,
   joiner: Joiner,
   token: string,
   origin: RequestOrigin,
-): Promise<string> {
+): Promise<{ organization_id: string; joined: boolean }> {
   const hash = hashToken(token)
   const found = await tx.first<{ organization_id: string }>(
     sql`SELECT organization_id FROM invitations WHERE token_hash = ${hash}`,
@@ -170,7 +170,7 @@ export async function joinByInvitation(
   if (is_expired) throw ended('expired')
   const joined = await tx.execute(sql`
     INSERT INTO memberships (organization_id, user_id, role) VALUES (${organization_id}, ${joiner.id}, ${role}) ON CONFLICT DO NOTHING`)
-  if (joined === 0) throw new AppError('conflict', 'You are a member of this organization already')
+  if (joined === 0) return { organization_id, joined: false }
   await tx.execute(
     sql`UPDATE invitations SET status = 'accepted', accepted_by = ${joiner.id}, ended_at = now() WHERE id = ${id}`,
   )
@@ -183,7 +183,7 @@ export async function joinByInvitation(
   }
   const details = { invited: email, accepted_by: joiner.email, role }
   await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, details)
-  return organization_id
+  return { organization_id, joined: true }
 }
 
 export interface Acceptance extends AuthenticationResult {
@@ -196,8 +196,9 @@ export async function acceptInvitation(db: Database, tokens: Tokens, actor: Acto
   const { user_id, email, api_key_id, request_id, client_address } = actor
   return db.transaction(async (tx) => {
     const origin = { request_id, client_address }
-    const organizationId = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
-    const result = await openSession(tx, tokens, user_id, organizationId, api_key_id)
+    const { organization_id, joined } = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
+    if (!joined) throw new AppError('conflict', 'You are a member of this organization already')
+    const result = await openSession(tx, tokens, user_id, organization_id, api_key_id)
     const { organization, user } = result
     return {
       message: `You are now a member of ${organization.name}`,

@@ -162,6 +162,13 @@ test('CSV holds all lines that match, by parameter or by Accept', async () => {
   assert.equal(json.body.length, 100)
 })
 
+test('the API reference knows both forms of the log', () => {
+  const paths = app.app.swagger().paths as Record<string, { get: { responses: Record<string, object> } }>
+  const answer = paths['/api/audit']!.get.responses[200] as { content: object; headers: object }
+  assert.deepEqual(Object.keys(answer.content), ['application/json', 'text/csv'])
+  assert.deepEqual(Object.keys(answer.headers), ['X-Total-Count'])
+})
+
 test('no field of a CSV line is taken for a formula', () => {
   for (const text of ['=1+1', '+1', '-1', '@x', '\t=1', '\r=1', ' =1', '|x', '%x', '\n=1'])
     assert.equal(csvLine([text]), `"'${text}"\r\n`, JSON.stringify(text))

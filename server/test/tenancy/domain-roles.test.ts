@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Person, registerOrganization, startApp } from '../harness/app.ts'
+import { pipelineConfig } from './things.ts'
 import { addPerson } from './world.ts'
 
 const app = await startApp()
@@ -103,4 +104,46 @@ test('roles in domains go with the membership', async () => {
     (await call('DELETE', `/api/users/${person.id}/domain-roles/${domain_id}`, { as: acme.owner })).status,
     404,
   )
+})
+
+test('a member of a domain works on its pipelines and runs, and on no others', async () => {
+  const [person, here, elsewhere] = [await addPerson(app, acme.id), await makeDomain(), await makeDomain()]
+  await grant(acme.owner, person.id, here, 'member')
+  const create = (as: Person, domain_id: string | null) =>
+    call('POST', '/api/pipelines', { as, body: { name: 'p', config: pipelineConfig, domain_id } })
+  const own = (await create(person, here)).body.id
+  assert.ok(own)
+  for (const domain of [elsewhere, null]) {
+    assert.equal((await create(person, domain)).status, 403)
+    const foreign = (await create(acme.member, domain)).body.id
+    const act = async (method: string, path: string, body?: object) =>
+      (await call(method, `/api/pipelines/${foreign}${path}`, { as: person, ...(body && { body }) })).status
+    assert.equal(await act('GET', ''), 200)
+    assert.equal(await act('PUT', '', { name: 'x' }), 403)
+    assert.equal(await act('PUT', '', { domain_id: here }), 403, 'moving in needs write where it is')
+    assert.equal(await act('POST', '/run'), 403)
+    assert.equal(await act('POST', '/copy', {}), 403)
+    assert.equal(await act('DELETE', ''), 403)
+    const run = await call('POST', `/api/pipelines/${foreign}/run`, { as: acme.member })
+    assert.equal((await call('POST', `/api/pipelines/runs/${run.body.id}/cancel`, { as: person })).status, 403)
+    const move = await call('PUT', `/api/pipelines/${own}`, { as: person, body: { domain_id: domain } })
+    assert.equal(move.status, 403, 'moving out needs write where it goes')
+  }
+  const run = await call('POST', `/api/pipelines/${own}/run`, { as: person })
+  assert.equal(run.status, 201)
+  assert.equal((await call('POST', `/api/pipelines/runs/${run.body.id}/cancel`, { as: person })).status, 200)
+  assert.equal((await call('DELETE', `/api/pipelines/${own}`, { as: person })).status, 204)
+})
+
+test('a member of two domains moves a pipeline between them', async () => {
+  const [person, one, two] = [await addPerson(app, acme.id), await makeDomain(), await makeDomain()]
+  for (const domain of [one, two]) await grant(acme.owner, person.id, domain, 'member')
+  const body = { name: 'p', config: pipelineConfig, domain_id: one.toUpperCase() }
+  const created = await call('POST', '/api/pipelines', { as: person, body })
+  assert.equal(created.status, 201, created.text)
+  const moved = await call('PUT', `/api/pipelines/${created.body.id}`, {
+    as: person,
+    body: { domain_id: two.toUpperCase() },
+  })
+  assert.deepEqual([moved.status, moved.body.domain_id], [200, two])
 })

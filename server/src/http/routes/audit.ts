@@ -4,9 +4,9 @@ import { AUDIT_COLUMNS, type AuditLine, exportAuditLines, listAuditLines } from 
 import type { App } from '../app.ts'
 import { actorOf } from '../authenticate.ts'
 import { csvLine } from '../csv.ts'
-import { AuditLine as AuditLineView, AuditQuery } from '../schemas/audit.ts'
+import { AuditAnswer, AuditQuery } from '../schemas/audit.ts'
 import { MAX_LIMIT, problems } from '../schemas/common.ts'
-import { ListOf, withTotal } from '../total-count.ts'
+import { withTotal } from '../total-count.ts'
 
 const DEFAULT_LIMIT = 100
 
@@ -21,7 +21,7 @@ export function auditRoutes(app: App, { db }: Services): void {
         description:
           'For the next page give the `id` of the last line as `before`. With `format=csv`, or `Accept: text/csv`, the answer is a CSV file of all lines that match.',
         querystring: AuditQuery,
-        response: { 200: ListOf(AuditLineView), ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+        response: { 200: AuditAnswer, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
       },
     },
     async (request, reply) => {
@@ -29,7 +29,7 @@ export function auditRoutes(app: App, { db }: Services): void {
       if (format === 'csv' || (format === undefined && prefersCsv(request.headers.accept))) {
         const chunks = exportAuditLines(db, actorOf(request), filter, { limit, before })
         reply.header('Content-Disposition', 'attachment; filename="audit.csv"').type('text/csv; charset=utf-8')
-        return reply.send((await startCsv(chunks)) as never)
+        return reply.send((await startCsv(chunks)) as unknown as string)
       }
       const page = { limit: Math.min(limit ?? DEFAULT_LIMIT, MAX_LIMIT), before }
       return withTotal(reply, await listAuditLines(db, actorOf(request), filter, page))

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { ListOf } from '../total-count.ts'
 import { Nullable, Timestamp, Uuid } from './common.ts'
 
 export const AuditQuery = Type.Object({
@@ -34,3 +35,11 @@ export const AuditLine = Type.Object({
   request_id: Nullable(Type.String()),
   client_address: Nullable(Type.String()),
 })
+
+const { headers, ...lines } = ListOf(AuditLine)
+/** Two forms of one answer; Fastify serialises by the content type that the handler sets. */
+export const AuditAnswer = {
+  description: 'Lines of the audit log',
+  headers,
+  content: { 'application/json': { schema: lines }, 'text/csv': { schema: Type.String() } },
+}
