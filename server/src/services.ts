@@ -29,6 +29,8 @@ export interface Services {
   box: SecretBox
   blobs: BlobStore
   egress: Egress
+  /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
+  ownAddresses: { host: string; port: number }[]
   keyUses: KeyUses
   /** The cells in which custom sources are validated, previewed and checked; started at the first use. */
   cells(): Zygote
@@ -85,7 +87,8 @@ export function composeServices(
   close: () => Promise<void>,
 ): Services {
   const blobs = openBlobs(config)
-  const egress = createEgress({ allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] })
+  const ownAddresses = addressesOf(config)
+  const egress = createEgress({ allow: config.EGRESS_ALLOW, self: ownAddresses })
   closers.push(() => egress.close())
   const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))
   closers.push(() => keyUses.flush())
@@ -107,6 +110,7 @@ export function composeServices(
     log,
     db,
     egress,
+    ownAddresses,
     keyUses,
     cells,
     runMessages,
@@ -118,6 +122,19 @@ export function composeServices(
     close,
   }
 }
+
+/** Where this service itself can be reached. */
+export function addressesOf(config: Config): { host: string; port: number }[] {
+  const own = [{ host: config.HOST, port: config.PORT }]
+  for (const address of [config.PUBLIC_URL, config.DATABASE_URL]) {
+    if (!address) continue
+    const { hostname, port, protocol } = new URL(address)
+    if (hostname !== '') own.push({ host: hostname, port: Number(port) || USUAL_PORTS[protocol] || 0 })
+  }
+  return own
+}
+
+const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 }
 
 /** The embedded database with the secrets kept beside it, or what the environment names. */
 async function openStore(

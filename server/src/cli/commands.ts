@@ -39,6 +39,11 @@ const commands: Record<string, Command> = {
     about: 'set a new password, read from the terminal or standard input',
     run: async (args) => (await import('./admin.ts')).admin(args),
   },
+  cell: {
+    usage: 'cell run FILE',
+    about: 'run a Python file sealed, without validation, and print what comes out',
+    run: async (args) => (await import('./cell.ts')).cell(args),
+  },
   keys: {
     usage: 'keys rotate',
     about: 'encrypt everything again with the first key of ENCRYPTION_KEY',

@@ -4,7 +4,7 @@
  */
 import { completeAddresses, readConfig } from '../config.ts'
 import { OperatorError } from '../errors.ts'
-import { createServices, type Services } from '../services.ts'
+import { addressesOf, createServices, type Services } from '../services.ts'
 
 export type RoleName = 'api' | 'scheduler' | 'worker'
 
@@ -23,7 +23,8 @@ export async function start(roles: RoleName[]): Promise<number> {
   try {
     if (roles.includes('api')) running.push(await startApi(services))
     if (roles.includes('worker')) running.push(await (await import('../runs/worker.ts')).startWorker(services))
-    if (roles.includes('scheduler')) running.push((await import('../scheduler/scheduler.ts')).startScheduler(services))
+    if (roles.includes('scheduler'))
+      running.push(await (await import('../scheduler/scheduler.ts')).startScheduler(services))
     announce(services, roles)
     await asked
     services.log.info('stopping')
@@ -48,12 +49,20 @@ async function startApi(services: Services): Promise<RunningRole> {
   const address = app.server.address()
   if (typeof address === 'object' && address !== null)
     Object.assign(services.config, completeAddresses(services.config, address.port))
+  services.ownAddresses.push(...addressesOf(services.config))
+  void proveSandbox(services)
   return {
     stop: async (deadline) => {
       deadline.addEventListener('abort', () => app.server.closeAllConnections())
       await app.close()
     },
   }
+}
+
+/** Custom sources are refused where the sandbox does not hold; whoever runs the service should hear it at once. */
+async function proveSandbox(services: Services): Promise<void> {
+  const { ok, reason } = await services.cells().selfTest()
+  if (!ok) services.log.warn(`custom sources are disabled: ${reason}`)
 }
 
 const LISTEN_PROBLEMS: Record<string, (host: string, port: number) => OperatorError> = {

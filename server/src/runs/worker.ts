@@ -33,7 +33,7 @@ export async function startWorker(services: Services): Promise<Worker> {
     memoryMb: config.RUN_MEMORY_MB,
     settings: () => ({
       blobs: config,
-      egress: { allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] },
+      egress: { allow: config.EGRESS_ALLOW, self: services.ownAddresses },
       cell: cellSettings(config),
       checkpointMs: config.RUN_CHECKPOINT_MS,
     }),
@@ -67,6 +67,7 @@ export async function startWorker(services: Services): Promise<Worker> {
   }
   const look = async () => {
     await recoverLostRuns(db)
+    services.state.queue = 'ok'
     wake()
     const ms = await nextAvailableMs(db)
     clearTimeout(backOff)
@@ -83,7 +84,10 @@ export async function startWorker(services: Services): Promise<Worker> {
       if (!kept.has(supervised.run.id))
         supervised.stop((await isCancelled(services, supervised)) ? 'cancelled' : 'lost')
   }
-  const fail = (what: string) => (error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`)
+  const fail = (what: string) => (error: Error) => {
+    services.state.queue = `${what} fails`
+    log.warn({ err: error }, `${what} failed; trying again soon`)
+  }
   const giveUpSilently = () => {
     // Before the lease ends, with room for the processes to go.
     if (Date.now() - renewedAt < leaseMs * 0.8) return

@@ -1,19 +1,21 @@
-/** The scheduler role: starts due pipelines, finds lost runs, tidies up. Any number may run beside each other. */
+/** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
 import { recoverLostRuns } from '../runs/recover.ts'
 import type { Services } from '../services.ts'
 import { scheduleDuePipelines } from './tick.ts'
 import { tidyHourly, tidyOften } from './tidy.ts'
+import { startWebhookDeliveries } from './webhook-deliveries.ts'
 
 const TICK_MS = 500
 const TIDY_MS = 10_000
 const HOUR_MS = 3600 * 1000
 
 export interface Scheduler {
-  stop(): Promise<void>
+  stop(deadline: AbortSignal): Promise<void>
 }
 
-export function startScheduler(services: Services): Scheduler {
+export async function startScheduler(services: Services): Promise<Scheduler> {
   const { db, box, log } = services
+  const deliveries = await startWebhookDeliveries(services)
   const loops = [
     every(TICK_MS, async () => void (await scheduleDuePipelines(db, box, log))),
     every(TIDY_MS, async () => {
@@ -45,8 +47,8 @@ export function startScheduler(services: Services): Scheduler {
   }
 
   return {
-    async stop() {
-      await Promise.all(loops.map((loop) => loop.stop()))
+    async stop(deadline) {
+      await Promise.all([deliveries.stop(deadline), ...loops.map((loop) => loop.stop())])
     },
   }
 }
