@@ -59,13 +59,14 @@ export async function sendDelivery(
       timeoutMs: TIMEOUT_MS,
       maxRedirects: 0,
     })
-    const excerpt = await readExcerpt(answer.body, delivery.secret)
     const { status } = answer
+    const excerpt = readExcerpt(answer.body, delivery.secret)
+    // Read on without waiting for it: the receiver has it, and a body that is read leaves the connection usable.
     if (status >= 200 && status < 300) return { arrived: true, response_status: status }
     return {
       arrived: false,
       response_status: status,
-      error: describeRefusal(status, excerpt),
+      error: describeRefusal(status, await excerpt),
       again: status !== GONE,
       retryAfterMs: readRetryAfter(answer.headers),
     }
@@ -92,7 +93,7 @@ function describeRefusal(status: number, excerpt: string): string {
   return `The receiver answered ${status}${redirected}${excerpt === '' ? '' : `: ${excerpt}`}`
 }
 
-/** The answer is known by its status; whatever befalls its body changes nothing. */
+/** The answer is known by its status; whatever befalls its body changes nothing, and it never throws. */
 async function readExcerpt(body: Readable, secret: string): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

@@ -22,7 +22,7 @@ export async function metricsRoutes(app: App, services: Services, token: string)
   })
 
   app.get('/metrics', { logLevel: 'silent', schema: { hide: true } }, async (request, reply) => {
-    const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
+    const given = /^Bearer +(.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
     if (!timingSafeEqual(digest(given), expected))
       throw new AppError('unauthenticated', 'Send METRICS_TOKEN as "Authorization: Bearer …"', {
         'WWW-Authenticate': 'Bearer',
