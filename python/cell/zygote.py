@@ -31,6 +31,14 @@ CODECS = (
 ).split()
 
 
+# What functions of allowed modules import only when they are called.
+LATE = (
+    "_colorize copyreg email._header_value_parser email.contentmanager email.feedparser email.generator "
+    "email.headerregistry email.iterators email.mime.text email.mime.multipart inspect linecache locale string.templatelib "
+    "tracemalloc unicodedata xml.dom.expatbuilder xml.dom.minicompat xml.etree.ElementPath xml.sax.saxutils"
+).split()
+
+
 class OwnPackages:
     """Imports `svc` and `cell` under short file names, so that no traceback or attribute shows where we are installed."""
 
@@ -107,7 +115,7 @@ def own_modules():
 def preload(extra):
     from cell.modules import ALLOWED_MODULES
 
-    for name in (*ALLOWED_MODULES, *own_modules(), *extra):
+    for name in (*ALLOWED_MODULES, *LATE, *own_modules(), *extra):
         try:
             importlib.import_module(name)
         except ImportError:
@@ -115,8 +123,6 @@ def preload(extra):
     import _strptime
     import codecs
     import hashlib
-    import linecache  # noqa: F401  the tracebacks of authors
-    import unicodedata  # noqa: F401  \N{…} in a literal
 
     import cell.runner
 
@@ -250,6 +256,8 @@ class Zygote:
                 self.runner.report_unsealed(self.seal.channel, error)
                 os._exit(71)
             gc.enable()
+            # Records are made and dropped by the million and hold no cycles: looking for some every 700 objects is waste.
+            gc.set_threshold(50_000, 20, 20)
             code = self.runner.main()
         finally:
             os._exit(code)

@@ -151,6 +151,30 @@ yield SourceRecord("1", {
   })
 })
 
+test('functions that import something when they are called work as well', async () => {
+  const { records, failure } = await read(`
+import email, email.policy, functools, random, statistics, string, typing, uuid, warnings, dataclasses, csv, gzip, copy
+from xml.dom import minidom
+@dataclasses.dataclass
+class Point:
+    x: "int" = 1
+@functools.singledispatch
+def kind(value): return "other"
+@kind.register
+def _(value: int): return "int"
+message = email.message_from_string("Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\\nFrom: a@b.example\\n\\nbody", policy=email.policy.default)
+warnings.warn("said once")
+yield SourceRecord("1", {
+    "xml": minidom.parseString("<a><b>1</b></a>").toprettyxml(indent="")[:21], "subject": str(message["subject"]),
+    "hints": str(typing.get_type_hints(Point)), "kind": kind(1), "sample": len(random.sample(range(10), 3)),
+    "normal": statistics.NormalDist(0, 1).mean, "template": string.Template("$a").substitute(a=1),
+    "uuid": uuid.uuid5(uuid.NAMESPACE_DNS, "a"), "zip": gzip.decompress(gzip.compress(b"x")).decode(),
+    "copy": copy.deepcopy(Point()).x, "sniff": csv.Sniffer().sniff("a;b\\n1;2\\n").delimiter})`)
+  assert.equal(failure, null)
+  assert.equal(records[0].subject, 'Grüße')
+  assert.deepEqual([records[0].sniff, records[0].kind, records[0].zip], [';', 'int', 'x'])
+})
+
 test('an unknown stream is named beside those that exist', async () => {
   const { failure } = await readSource(zygote, writeSource('yield {}').replace('["a"]', '["b", "c"]'))
   assert.equal(failure?.kind, 'config')
