@@ -31,8 +31,10 @@ export async function start(roles: RoleName[]): Promise<number> {
     const last = setTimeout(() => process.exit(1), config.DRAIN_SECONDS * 1000 + AFTER_DRAIN_MS)
     last.unref()
     const deadline = AbortSignal.timeout(config.DRAIN_SECONDS * 1000)
-    await Promise.all(running.map((role) => role.stop(deadline)))
+    await Promise.all(running.splice(0).map((role) => role.stop(deadline)))
   } finally {
+    // Roles are left only where a later one did not start.
+    await Promise.all(running.map((role) => role.stop(AbortSignal.abort())))
     await services.close()
   }
   services.log.info('stopped')
@@ -53,7 +55,7 @@ async function startApi(services: Services): Promise<RunningRole> {
   void proveSandbox(services)
   return {
     stop: async (deadline) => {
-      deadline.addEventListener('abort', () => app.server.closeAllConnections())
+      deadline.addEventListener('abort', () => app.server.closeAllConnections(), { once: true })
       await app.close()
     },
   }

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import { request } from 'node:http'
+import { createServer } from 'node:net'
+import { after, test } from 'node:test'
+import { findProcesses } from '../harness/processes.ts'
+import { environment, makeDataDir, runSluice, type Service, startService } from '../harness/service.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+const makeFolder = () => {
+  const folder = makeDataDir()
+  folders.push(folder)
+  return folder
+}
+
+const ACCOUNT = JSON.stringify({
+  email: 'first@example.com',
+  password: 'Correct-horse-1',
+  name: 'First',
+  organization_name: 'First',
+})
+
+/** A request whose body is sent up to the half, and whose other half waits to be asked for. */
+function beginRegistration(service: Service) {
+  const sent = request(`${service.url}/api/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-length': String(ACCOUNT.length) },
+  })
+  const answered = new Promise<number>((resolve, reject) => {
+    sent.on('response', (response) => response.resume().on('end', () => resolve(response.statusCode ?? 0)))
+    sent.on('error', reject)
+  })
+  const begun = new Promise<void>((resolve) => sent.write(ACCOUNT.slice(0, 10), () => resolve()))
+  return { begun, answered, finish: () => sent.end(ACCOUNT.slice(10)) }
+}
+
+async function ask(url: string): Promise<number> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  return response.status
+}
+
+test('its last lines say the address, the data, the first account and the reference', async () => {
+  const folder = makeFolder()
+  const service = await startService(folder, { LOG_LEVEL: 'warn' })
+  assert.equal(await ask(`${service.url}/readyz`), 200)
+  await service.said(/API reference {2}\S+\/docs\n/)
+  service.child.kill('SIGTERM')
+  const { code, stdout, stderr } = await service.ended
+  assert.equal(code, 0, stderr)
+  assert.ok(stdout.includes(`data           ${folder}`), stdout)
+  const command = /curl -s (\S+\/api\/auth\/register) .*\n\s+-d '(.*)'/.exec(stdout)
+  assert.ok(command, stdout)
+  assert.deepEqual(Object.keys(JSON.parse(command[2]!)), ['email', 'password', 'name', 'organization_name'])
+  assert.deepEqual(findProcesses(folder), [])
+})
+
+test('SIGTERM lets a request that has begun finish, takes no new one, and leaves no process', async () => {
+  const folder = makeFolder()
+  const service = await startService(folder)
+  const { begun, answered, finish } = beginRegistration(service)
+  await begun
+  // Once a later request is answered, this one has arrived.
+  await ask(`${service.url}/healthz`)
+  const start = performance.now()
+  service.child.kill('SIGTERM')
+  await service.said(/"stopping"/)
+  await assert.rejects(untilRefused(`${service.url}/healthz`), /ECONNREFUSED|fetch failed/)
+  finish()
+  assert.equal(await answered, 201)
+  const { code } = await service.ended
+  assert.equal(code, 0)
+  assert.ok(performance.now() - start < 10_000)
+  assert.deepEqual(findProcesses(folder), [])
+})
+
+/** The listener closes a moment after the signal. */
+async function untilRefused(url: string): Promise<never> {
+  for (;;) await ask(url)
+}
+
+test('a request that never ends does not keep it past DRAIN_SECONDS and two more', async () => {
+  const folder = makeFolder()
+  const service = await startService(folder, { DRAIN_SECONDS: '1' })
+  const { begun, answered } = beginRegistration(service)
+  const broken = assert.rejects(answered)
+  await begun
+  // Once a later request is answered, this one has arrived.
+  await ask(`${service.url}/healthz`)
+  const start = performance.now()
+  service.child.kill('SIGTERM')
+  await service.ended
+  const took = performance.now() - start
+  assert.ok(took < 3000, `${took} ms`)
+  await broken
+  assert.deepEqual(findProcesses(folder), [])
+})
+
+test('a second service on the same data folder is refused in one sentence', async () => {
+  const folder = makeFolder()
+  const service = await startService(folder)
+  const second = await runSluice(['start'], environment(folder)).ended
+  assert.equal(second.code, 1)
+  assert.equal(second.stderr.trim().split('\n').length, 1, second.stderr)
+  assert.match(
+    second.stderr,
+    /^Another Sluice is already running on the data folder .*; stop it first, or set DATA_DIR/,
+  )
+  assert.equal(await ask(`${service.url}/readyz`), 200)
+  service.child.kill('SIGINT')
+  assert.equal((await service.ended).code, 0)
+})
+
+test('a port that is taken is told in one sentence, and nothing is left running', async () => {
+  const folder = makeFolder()
+  const blocker = createServer()
+  await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve))
+  const { port } = blocker.address() as { port: number }
+  const { code, stderr } = await runSluice(['start'], environment(folder, { PORT: String(port) })).ended
+  blocker.close()
+  assert.equal(code, 1)
+  assert.equal(
+    stderr.trim(),
+    `Port ${port} on 127.0.0.1 is taken by another program; stop it, or set PORT to another one.`,
+  )
+  assert.deepEqual(findProcesses(folder), [])
+})
