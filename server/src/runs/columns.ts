@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { ColumnChoice, Page } from '../connectors/contract.ts'
-import { decodeString, visitFields, visitLines } from '../connectors/json-fields.ts'
+import { createKeyRing, decodeString, visitFields, visitLines } from '../connectors/json-fields.ts'
 
 /** What becomes of a field that is kept: the key it is written under (JSON text, latin1), and whether it is hashed. */
 interface Fate {
@@ -15,24 +15,24 @@ interface Fate {
   hash: boolean
 }
 
+/** Records made of ever new keys must not fill the memory: beyond this many everything known is forgotten. */
+const MOST_KEYS = 10_000
+
 export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
-  const fates = new Map<string, Fate | null>()
-  const fateOf = (rawKey: string): Fate | null => {
-    let fate = fates.get(rawKey)
-    if (fate === undefined) {
-      fate = decideFate(choice, rawKey)
-      // Records made of ever new keys must not fill the memory.
-      if (fates.size < 10_000) fates.set(rawKey, fate)
-    }
-    return fate
-  }
+  let ring = createKeyRing()
+  let fates: (Fate | null)[] = []
   return (page) => {
+    if (ring.raw.length > MOST_KEYS) {
+      ring = createKeyRing()
+      fates = []
+    }
     const text = page.bytes.toString('latin1')
     let out = ''
     visitLines(text, (start, end) => {
       let separator = '{'
-      visitFields(text, start, end, (rawKey, valueStart, valueEnd) => {
-        const fate = fateOf(rawKey)
+      visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
+        if (fates[key] === undefined) fates[key] = decideFate(choice, ring.raw[key]!)
+        const fate = fates[key]
         if (!fate) return
         const value = text.slice(valueStart, valueEnd)
         out += `${separator}${fate.key}:${fate.hash ? hashValue(value) : value}`

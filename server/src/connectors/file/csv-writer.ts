@@ -2,7 +2,8 @@
  * JSON lines as CSV, with every value's text as it came: numbers keep their digits, nested values stay JSON. Two passes:
  * one finds the columns (and, for Parquet, what type would hold each without a loss), one writes.
  */
-import { decodeString, visitFields, visitLines } from '../json-fields.ts'
+import { ConnectorError } from '../contract.ts'
+import { createKeyRing, decodeString, visitFields, visitLines } from '../json-fields.ts'
 
 /** What was seen of a column. Each flag is true as long as every value so far allows it. */
 export interface ColumnFacts {
@@ -24,8 +25,12 @@ export interface ColumnFinder {
   longest(): number
 }
 
+/** A table wider than this is none; it would also have to be kept in memory. */
+const MOST_COLUMNS = 10_000
+
 export function createColumnFinder(): ColumnFinder {
-  const found = new Map<string, ColumnFacts>()
+  const ring = createKeyRing()
+  const found: ColumnFacts[] = []
   let longest = 0
   return {
     longest: () => longest,
@@ -33,18 +38,21 @@ export function createColumnFinder(): ColumnFinder {
       const text = page.toString('latin1')
       visitLines(text, (start, end) => {
         longest = Math.max(longest, end - start)
-        visitFields(text, start, end, (rawKey, valueStart, valueEnd) => {
-          let facts = found.get(rawKey)
-          if (!facts) {
-            facts = { name: decodeString(rawKey), integer: true, double: true, boolean: true }
-            found.set(rawKey, facts)
-          }
+        visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
+          if (key === found.length)
+            found.push({ name: decodeString(ring.raw[key]!), integer: true, double: true, boolean: true })
+          const facts = found[key]!
           if (facts.integer || facts.double || facts.boolean) narrow(facts, text, valueStart, valueEnd)
         })
       })
+      if (found.length <= MOST_COLUMNS) return
+      throw new ConnectorError(
+        'limit',
+        `The records have more than ${MOST_COLUMNS} different fields, too many for columns; write jsonl.`,
+      )
     },
-    // One name can be written in several ways ("é" and "\u00e9"): they are the same column.
-    columns: () => mergeByName([...found.values()]),
+    // One name can be written in several ways ("é" and "\\u00e9"): they are the same column.
+    columns: () => mergeByName(found),
   }
 }
 
@@ -87,21 +95,17 @@ export function csvHeader(names: readonly string[]): Buffer {
 
 /** Turns pages of JSON lines into CSV rows with the columns in the order of `names`. */
 export function createCsvWriter(names: readonly string[]): (page: Buffer) => Buffer {
-  const places = new Map(names.map((name, place) => [name, place]))
-  const placeOf = new Map<string, number>()
+  const ring = createKeyRing()
+  const places: number[] = []
   const cells: string[] = new Array(names.length).fill('')
   return (page) => {
     const text = page.toString('latin1')
     let out = ''
     visitLines(text, (start, end) => {
       cells.fill('')
-      visitFields(text, start, end, (rawKey, valueStart, valueEnd) => {
-        let place = placeOf.get(rawKey)
-        if (place === undefined) {
-          place = places.get(decodeString(rawKey))!
-          placeOf.set(rawKey, place)
-        }
-        cells[place] = writeCell(text, valueStart, valueEnd)
+      visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
+        if (key === places.length) places.push(names.indexOf(decodeString(ring.raw[key]!)))
+        cells[places[key]!] = writeCell(text, valueStart, valueEnd)
       })
       out += `${cells.join(',')}\n`
     })
@@ -111,11 +115,16 @@ export function createCsvWriter(names: readonly string[]): (page: Buffer) => Buf
 
 /** Null is an empty cell; an empty string is a quoted one, so that the two can be told apart. */
 function writeCell(text: string, start: number, end: number): string {
+  const first = text.charCodeAt(start)
+  if (first === 34) {
+    const inner = text.slice(start + 1, end - 1)
+    return quoteCell(
+      inner.includes('\\') ? Buffer.from(decodeString(text.slice(start, end))).toString('latin1') : inner,
+    )
+  }
   const raw = text.slice(start, end)
-  if (raw === 'null') return ''
-  if (raw[0] !== '"') return raw[0] === '{' || raw[0] === '[' ? quoteCell(raw) : raw
-  const inner = raw.includes('\\') ? Buffer.from(decodeString(raw)).toString('latin1') : raw.slice(1, -1)
-  return quoteCell(inner)
+  if (first === 123 || first === 91) return quoteCell(raw)
+  return raw === 'null' ? '' : raw
 }
 
 function quoteCell(text: string): string {
