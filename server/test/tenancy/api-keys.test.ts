@@ -139,17 +139,20 @@ test("a key made with a key belongs to that key's creator", async () => {
   assert.equal((await call('GET', '/api/auth/me', { as: second.body })).body.id, acme.member.id)
 })
 
-test('the last use is known within a second, and the write is shared', async () => {
+test('the last use is known within a second', async () => {
   const key = await makeKey(acme.owner)
+  const lastUse = async (): Promise<string | null> =>
+    (await services.db.first<{ at: string }>(sql`SELECT last_used_at AS at FROM api_keys WHERE id = ${key.id}`))!.at
   const began = Date.now()
   await Promise.all(Array.from({ length: 20 }, () => call('GET', '/api/auth/me', { as: key })))
-  const used = async () =>
-    (await call('GET', '/api/api-keys', { as: acme.owner })).body.find((item: { id: string }) => item.id === key.id)
-      .last_used_at
-  let last = await used()
-  while (last === null && Date.now() - began < 5000) last = await used()
-  assert.ok(Date.now() - began < 2000, 'it took more than a second after the last of the uses')
-  assert.ok(Date.parse(last) >= began - 5 && Date.parse(last) <= Date.now(), last)
+  const used = Date.now()
+  // A read that begins a second after the last use must see it, however long reading takes.
+  let [readBegan, last] = [used, await lastUse()]
+  while (last === null && readBegan < used + 1000) [readBegan, last] = [Date.now(), await lastUse()]
+  assert.ok(last !== null, 'a second after its use the key still looks unused')
+  assert.ok(Date.parse(last) >= began && Date.parse(last) <= used, `${last} is not when it was used`)
+  const listed = await call('GET', '/api/api-keys', { as: acme.owner })
+  assert.ok(listed.body.find((item: { id: string }) => item.id === key.id).last_used_at >= last)
 })
 
 test('noting a use never fails a request: what could not be written waits for the next time', async () => {
