@@ -21,23 +21,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OWN_PACKAGES = ("svc", "cell")
 ID_BYTES = 8
-
-CODECS = (
-    "ascii latin_1 utf_8 utf_8_sig utf_16 utf_16_le utf_16_be utf_32 utf_32_le utf_32_be utf_7 cp437 cp850 cp852 cp866 "
-    "cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859_2 iso8859_3 iso8859_4 iso8859_5 iso8859_6 "
-    "iso8859_7 iso8859_8 iso8859_9 iso8859_10 iso8859_13 iso8859_14 iso8859_15 iso8859_16 koi8_r koi8_u mac_roman "
-    "shift_jis cp932 euc_jp iso2022_jp gbk gb2312 gb18030 big5 euc_kr cp949 tis_620 idna punycode raw_unicode_escape "
-    "unicode_escape base64 hex quopri bz2 zlib rot_13"
-).split()
-
-
-# What functions of allowed modules import only when they are called.
-LATE = (
-    "_colorize copyreg email._header_value_parser email.contentmanager email.feedparser email.generator "
-    "email.headerregistry email.iterators email.mime.text email.mime.multipart inspect linecache locale string.templatelib "
-    "tracemalloc unicodedata xml.dom.expatbuilder xml.dom.minicompat xml.etree.ElementPath xml.sax.saxutils"
-).split()
-
+EXIT_CRASHED, EXIT_NOT_SEALED, EXIT_NOT_FORKED = 70, 71, 72
 
 class OwnPackages:
     """Imports `svc` and `cell` under short file names, so that no traceback or attribute shows where we are installed."""
@@ -72,89 +56,21 @@ class NoOtherModules:
         raise ModuleNotFoundError("No module named %r" % name, name=name)
 
 
-def preload_time_zones():
-    """Keeps the files of all zones in memory: a sealed child cannot open them. They are parsed when first used."""
-    import io
-    import zoneinfo
-    import zoneinfo._common
-
-    zones = {}
-    for folder in zoneinfo.TZPATH:
-        for parent, folders, names in os.walk(folder):
-            folders[:] = [name for name in folders if name not in ("posix", "right")]
-            prefix = os.path.relpath(parent, folder)
-            for name in names:
-                key = name if prefix == "." else prefix + "/" + name
-                with open(os.path.join(parent, name), "rb") as file:
-                    data = file.read()
-                if data.startswith(b"TZif"):
-                    zones.setdefault(key, data)
-
-    def load_tzdata(key):
-        if key not in zones:
-            raise zoneinfo.ZoneInfoNotFoundError("No time zone found with key %s" % key)
-        return io.BytesIO(zones[key])
-
-    if zones:
-        zoneinfo.reset_tzpath(to=())
-        zoneinfo._common.load_tzdata = load_tzdata
-        zoneinfo.available_timezones = lambda: {key for key in zones if key not in ("localtime", "posixrules")}
-
-
-def own_modules():
-    """Every module of the package that authors import; what a child has not, it cannot get."""
-    for parent, folders, names in os.walk(os.path.join(ROOT, "svc")):
-        # What runs a source on an author's own machine opens sockets and files.
-        folders[:] = [name for name in folders if name != "laptop"]
-        package = os.path.relpath(parent, ROOT).replace(os.sep, ".")
-        for name in names:
-            if name.endswith(".py") and name not in ("__main__.py", "__init__.py"):
-                yield package + "." + name[:-3]
-
-
-def preload(extra):
-    from cell.modules import ALLOWED_MODULES
-
-    for name in (*ALLOWED_MODULES, *LATE, *own_modules(), *extra):
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            pass  # a module that this Python was built without, or that its version does not have
-    import _strptime
-    import codecs
-    import hashlib
-
-    import cell.runner
-
-    for name in CODECS:
-        try:
-            codecs.lookup(name)
-        except LookupError:
-            pass
-    # OpenSSL reads its configuration at the first use, Python the names of days and months.
-    for name in hashlib.algorithms_available:
-        try:
-            hashlib.new(name)
-        except ValueError:
-            pass
-    _strptime._strptime_time("2020-01-01", "%Y-%m-%d")
-    time.localtime()
-    preload_time_zones()
-    return cell.runner
-
-
 class Zygote:
     def __init__(self, settings):
         os.putenv("TZ", "UTC0")
         time.tzset()
         sys.meta_path.insert(0, OwnPackages())
+        from cell.preload import preload
         from cell.seal import Seal
 
         self.seal = Seal(settings["memory_mb"], settings["cpu_seconds"], settings["sandbox"])
         self.seal.die_with_parent()
-        self.runner = preload(settings.get("preload", ()))
+        self.runner = preload(ROOT, settings.get("preload", ()))
         self.host_pid = settings["host_pid"]
         self.children = {}
+        # Calls that were ended before their connection was accepted.
+        self.cancelled = set()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         address = settings["address"]
         self.listener.bind("\0" + address[1:] if address.startswith("@") else address)
@@ -204,6 +120,9 @@ class Zygote:
     def tell(self, line):
         os.write(1, line.encode() + b"\n")
 
+    def tell_exit(self, call, code=0, signal_number=0, cpu_ms=0):
+        self.tell("exit %s %d %d %d" % (call.decode(), code, signal_number, cpu_ms))
+
     def obey(self):
         data = os.read(0, 65536)
         if not data:
@@ -222,6 +141,8 @@ class Zygote:
                     os.killpg(pid, signal.SIGKILL)
                 except OSError:
                     pass  # killed before it had a group of its own
+                return
+        self.cancelled.add(call)
 
     def accept(self):
         connection, _ = self.listener.accept()
@@ -232,7 +153,15 @@ class Zygote:
             if len(call) != ID_BYTES:
                 return
             call = b"%d" % struct.unpack("<Q", call)
-            pid = os.fork()
+            if call in self.cancelled:
+                self.cancelled.discard(call)
+                self.tell_exit(call, signal_number=signal.SIGKILL)
+                return
+            try:
+                pid = os.fork()
+            except OSError:
+                self.tell_exit(call, EXIT_NOT_FORKED)
+                return
             if pid == 0:
                 self.run_child(connection.fileno())
             self.children[pid] = call
@@ -245,7 +174,7 @@ class Zygote:
         return pid == self.host_pid
 
     def run_child(self, descriptor):
-        code = 70
+        code = EXIT_CRASHED
         try:
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
@@ -254,7 +183,7 @@ class Zygote:
                 self.seal.enter(descriptor)
             except BaseException as error:
                 self.runner.report_unsealed(self.seal.channel, error)
-                os._exit(71)
+                os._exit(EXIT_NOT_SEALED)
             gc.enable()
             # Records are made and dropped by the million and hold no cycles: looking for some every 700 objects is waste.
             gc.set_threshold(50_000, 20, 20)
@@ -280,7 +209,7 @@ class Zygote:
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
                 cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
-                self.tell("exit %s %d %d %d %d" % (call.decode(), code, number, cpu_ms, usage.ru_maxrss))
+                self.tell_exit(call, code, number, cpu_ms)
 
 
 def read_line():

@@ -53,8 +53,8 @@ export interface CellOutcome {
   exit: Promise<CellExit>
 }
 
-/** How long a process may take to end after its last frame before it is killed. */
-const LINGER_MS = 1000
+/** How long a process may take to end after its last frame before it is killed: long, for a busy machine is no offence. */
+const LINGER_MS = 10_000
 
 export function runCall(
   zygote: ZygoteProcess,

@@ -76,6 +76,7 @@ export function explainReport(report: CellErrorReport, limits: CellLimits): Cell
 
 const EXIT_OUT_OF_MEMORY = 77
 const EXIT_NOT_SEALED = 71
+const EXIT_NOT_FORKED = 72
 
 /** A cell that ended without a last frame, explained by how its process ended. */
 export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
@@ -100,5 +101,8 @@ export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
   }
   if (exit.code === EXIT_OUT_OF_MEMORY) return limitReached('memory_mb', limits.memory_mb)
   if (exit.code === EXIT_NOT_SEALED) return new CellFailure('sandbox', 'the cell could not be sealed')
+  if (exit.code === EXIT_NOT_FORKED) {
+    return new CellFailure('internal', 'the machine has no room for another process', { transient: true })
+  }
   return new CellFailure('source', `the source ended its process (exit code ${exit.code}) without finishing`)
 }

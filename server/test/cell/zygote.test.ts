@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate, setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { runCellFile } from '../../src/cell/run-file.ts'
 import { runSelfTest } from '../../src/cell/self-test.ts'
@@ -91,6 +91,20 @@ test('a zygote that was killed is replaced, and the calls it had can be tried ag
     await failed
     await until(() => cells.every((pid) => !existsSync(`/proc/${pid}`)))
     assert.deepEqual(await run(zygote, 'print(2)'), ['2'])
+  }))
+
+test('a call that is ended at any moment leaves no process behind', () =>
+  withCells({ spares: 0 }, async (zygote) => {
+    await run(zygote, '')
+    const others = descendants(process.pid)
+    for (let turns = 0; turns < 20; turns++) {
+      const stop = new AbortController()
+      const call = zygote.call({ op: 'run_file', code: 'while True: pass' }, { signal: stop.signal })
+      for (let turn = 0; turn < turns * 20; turn++) await setImmediate()
+      stop.abort(new Error('ended'))
+      await assert.rejects(call, /ended/)
+    }
+    await until(() => descendants(process.pid).every((pid) => others.includes(pid)))
   }))
 
 test('when the host dies its cells die with it', async () => {
