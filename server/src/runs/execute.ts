@@ -17,7 +17,7 @@ import { createCheckpointRule } from './checkpoints.ts'
 import { columnChooser } from './columns.ts'
 import type { Counts, Host, Job, Outcome, Output, Part } from './job.ts'
 import { finishOutput, outputShape } from './output.ts'
-import { followPages } from './pages.ts'
+import { discardPages, followPages } from './pages.ts'
 import {
   asFailure,
   fenceContext,
@@ -121,7 +121,11 @@ async function moveRecords(
   attempt.resumable = reading.resumable ?? attempt.resumable
   const load = await step(host, 'open', () =>
     parties.destination.open(loadContext(job, host, signal, parties, reading)),
-  ).catch(blame(host, 'destination'))
+  ).catch(async (error) => {
+    stop.abort(error)
+    await discardPages(reading.pages)
+    return blame(host, 'destination')(error)
+  })
   const channel = createChannel<Item>(CHANNEL_BYTES)
   let failure: { error: unknown } | null = null
   const fail = (error: unknown): void => {
@@ -159,18 +163,23 @@ async function readPages(attempt: Attempt, reading: Reading, channel: Channel<It
     await channel.push({ checkpoint: { number, cursor, records_read: counts.records_read, sealed, done } }, 0)
   }
   const pages = followPages(reading.pages, attempt.signal)
-  while (true) {
-    const { value: page, done } = await pages.next().catch(blame(host, 'source'))
-    if (done) break
-    // Everything was read by an earlier attempt; the rest of what it saw behind its last cursor is in already.
-    if (start.done) continue
-    const chosen = choose ? choose(page) : page
-    counts.records_read += page.records
-    if (page.cursor !== undefined) cursor = page.cursor
-    await stage.append(chosen.bytes, chosen.records).catch(blame(host, 'internal'))
-    await channel.push({ page: chosen }, chosen.bytes.length)
-    rule.add(chosen.bytes.length, chosen.records)
-    if ((page.cursor !== undefined || !resumable) && rule.due()) await begin(false)
+  try {
+    while (true) {
+      const { value: page, done } = await pages.next().catch(blame(host, 'source'))
+      if (done) break
+      // Everything was read by an earlier attempt; the rest of what it saw behind its last cursor is in already.
+      if (start.done) continue
+      const chosen = choose ? choose(page) : page
+      counts.records_read += page.records
+      if (page.cursor !== undefined) cursor = page.cursor
+      await stage.append(chosen.bytes, chosen.records).catch(blame(host, 'internal'))
+      await channel.push({ page: chosen }, chosen.bytes.length)
+      rule.add(chosen.bytes.length, chosen.records)
+      if ((page.cursor !== undefined || !resumable) && rule.due()) await begin(false)
+    }
+  } finally {
+    // Where the stage or the loader failed, the source still has to let go of what it holds.
+    await pages.return(undefined)
   }
   if (rule.pending()) await begin(true)
   channel.close()

@@ -29,13 +29,26 @@ export async function* followPages(pages: AsyncIterable<Page>, signal: AbortSign
   }
 }
 
+/**
+ * Ends a reading that nobody will read. A generator that never began does not run its `finally`, so it is begun first; the
+ * signal is aborted by then, and it stops where it looks at it, at the latest at its first page.
+ */
+export async function discardPages(pages: AsyncIterable<Page>): Promise<void> {
+  const iterator = pages[Symbol.asyncIterator]()
+  await within(CLOSE_MS, iterator.next().then(noop, noop))
+  await closeWithin(iterator, CLOSE_MS)
+}
+
 async function closeWithin(iterator: AsyncIterator<Page>, ms: number): Promise<void> {
-  if (!iterator.return) return
+  if (iterator.return) await within(ms, iterator.return().then(noop, noop))
+}
+
+async function within(ms: number, work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms)
   })
-  await Promise.race([iterator.return().then(noop, noop), late])
+  await Promise.race([work, late])
   clearTimeout(timer)
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
-import { ConnectorError, type Destination } from '../../src/connectors/contract.ts'
+import { ConnectorError, type Destination, type Page, type Source } from '../../src/connectors/contract.ts'
 import { fileDestination } from '../../src/connectors/file/destination.ts'
 import { removeStrayParts, stagePrefix } from '../../src/runs/stage.ts'
 import { plainRows } from '../harness/conformance.ts'
@@ -202,6 +202,38 @@ describe('a failure', () => {
       assert.deepEqual([error.kind, error.transient], ['destination', true])
       return true
     })
+  })
+
+  it('of the destination makes the source let go, whether it had begun or not', async () => {
+    for (const failing of ['open', 'write']) {
+      let closed = 0
+      const plain = lineSource(plainRows(50), { pageRecords: 5 })
+      const source: Source = {
+        ...plain,
+        name: `${plain.name}_closing`,
+        async read(context) {
+          const reading = await plain.read(context)
+          async function* pages(): AsyncGenerator<Page> {
+            try {
+              yield* reading.pages
+            } finally {
+              closed++
+            }
+          }
+          return { ...reading, pages: pages() }
+        },
+      }
+      const no = (): Promise<never> => Promise.reject(new Error('no room'))
+      const broken: Destination = {
+        ...(fileDestination as unknown as Destination),
+        name: 'broken',
+        open: async (context) =>
+          failing === 'open' ? no() : { ...(await fileDestination.open(context as never)), write: no },
+      }
+      const job = bench.job({ source, destination: { name: 'broken' } })
+      await assert.rejects(bench.run(job, { destination: broken }), /no room/)
+      assert.equal(closed, 1, failing)
+    }
   })
 
   it('of the store is ours', async () => {
