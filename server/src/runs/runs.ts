@@ -1,7 +1,7 @@
 /** Reading runs: one, those of a pipeline, those of the organization, and what they add up to. */
 import { AppError, notFound } from '../errors.ts'
 import { join, type Queryable, type Statement, sql } from '../storage/database.ts'
-import { type Listed, type Paging, readList } from '../storage/lists.ts'
+import { countUpTo, type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { RUN_STATUSES, type RunStatus } from './states.ts'
 
@@ -70,12 +70,13 @@ export interface RunFilters {
   limit: number
 }
 
+export interface RunOfOrganization extends RunRow {
+  pipeline_name: string
+  domain_id: string | null
+}
+
 /** Runs of all pipelines, newest first. Paged by key: a page costs the same however far down it is. */
-export async function listRuns(
-  db: Queryable,
-  actor: Actor,
-  filters: RunFilters,
-): Promise<(RunRow & { pipeline_name: string; domain_id: string | null })[]> {
+export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters): Promise<Listed<RunOfOrganization>> {
   const status = requireStatus(filters.status)
   const conditions: Statement[] = [sql`r.organization_id = ${actor.organization_id}`]
   if (status) conditions.push(sql`r.status = ${status}`)
@@ -84,13 +85,17 @@ export async function listRuns(
   if (filters.triggered_by) conditions.push(sql`r.triggered_by = ${filters.triggered_by}`)
   if (filters.since) conditions.push(sql`r.created_at >= ${filters.since}`)
   if (filters.until) conditions.push(sql`r.created_at < ${filters.until}`)
-  if (filters.before)
-    conditions.push(
-      sql`r.seq < (SELECT b.seq FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`,
-    )
-  return db.query(sql`
-    SELECT ${listed}, p.name AS pipeline_name, p.domain_id FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
-     WHERE ${join(conditions, ' AND ')} ORDER BY r.seq DESC LIMIT ${filters.limit}`)
+  const matching = sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${join(conditions, ' AND ')}`
+  const behind = filters.before
+    ? sql` AND r.seq < (SELECT b.seq FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`
+    : sql``
+  const [rows, total] = await Promise.all([
+    db.query<RunOfOrganization>(
+      sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${matching}${behind} ORDER BY r.seq DESC LIMIT ${filters.limit}`,
+    ),
+    countUpTo(db, sql`SELECT 1 ${matching}`),
+  ])
+  return { rows, total }
 }
 
 export interface PipelineStats {

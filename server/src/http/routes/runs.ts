@@ -111,10 +111,13 @@ export function runRoutes(app: App, services: Services): void {
         summary: 'Runs of all pipelines',
         description: 'Newest first. For the next page give the id of the last run as `before`.',
         querystring: AllRunsQuery,
-        response: { 200: Type.Array(RunOfOrganization), ...refusals },
+        response: { 200: ListOf(RunOfOrganization), ...refusals },
       },
     },
-    (request) => listRuns(db, actorOf(request), { ...request.query, limit: Math.min(request.query.limit, MAX_LIMIT) }),
+    async (request, reply) => {
+      const filters = { ...request.query, limit: Math.min(request.query.limit, MAX_LIMIT) }
+      return withTotal(reply, await listRuns(db, actorOf(request), filters))
+    },
   )
 
   app.get(
