@@ -51,7 +51,7 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
   const log = openSync(logFile, 'a', 0o600)
   const name = `sluice-${randomBytes(4).toString('hex')}`
   const server = [path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...serverSettings(name)]
-  const [command, ...args] = [...(await holdFolder(dataDir, cluster)), ...launcher.command, ...server]
+  const [command, ...args] = [...(await holdFolder(dataDir, cluster, sockets)), ...launcher.command, ...server]
   const child = spawn(command!, args, { stdio: ['ignore', log, log], env: environment(), cwd: '/' })
   closeSync(log)
   const connection = embeddedConnection(dataDir, password)

@@ -34,11 +34,13 @@ export const heldElsewhere = (dataDir: string): string =>
 
 /**
  * What stands before the command that starts the server. The lock passes to the server and its backends with the open
- * file. Who holds it knows that a pid file in the cluster is stale, and PostgreSQL would refuse to start beside one.
+ * file. Who holds it knows that the pid files, in the cluster and beside the socket, are stale. PostgreSQL would refuse
+ * to start whenever a process of that number lives, whatever it is.
  */
-export async function holdFolder(dataDir: string, cluster: string): Promise<string[]> {
+export async function holdFolder(dataDir: string, cluster: string, sockets: string): Promise<string[]> {
   const lock = path.join(dataDir, 'postgres.lock')
-  const tidy = ['sh', '-c', 'rm -f "$0" && exec "$@"', path.join(cluster, 'postmaster.pid')]
+  const stale = [path.join(cluster, 'postmaster.pid'), path.join(sockets, '.s.PGSQL.5432.lock')]
+  const tidy = ['sh', '-c', 'rm -f "$0" "$1" && shift && exec "$@"', ...stale]
   const hold = ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', String(HELD_ELSEWHERE), lock]
   const exists = await run('flock', ['--version']).then(
     () => true,

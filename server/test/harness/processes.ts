@@ -16,13 +16,41 @@ export function findProcesses(folder: string): string[] {
   })
 }
 
+/** A process and all that come from it, as `pid started`: a pid alone may be given again. */
+export function findTree(pid: number): string[] {
+  const all = readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    const stat = readStat(name)
+    return stat === null ? [] : [{ pid: Number(name), ...stat }]
+  })
+  const found = all.filter((entry) => entry.pid === pid)
+  for (const { pid: parent } of found) found.push(...all.filter((entry) => entry.parent === parent))
+  return found.map((entry) => `${entry.pid} ${entry.started}`)
+}
+
+export const isAlive = (process: string): boolean => {
+  const [pid, started] = process.split(' ')
+  const stat = readStat(pid!)
+  return stat !== null && stat.started === started && stat.state !== 'Z'
+}
+
+function readStat(pid: string): { state: string; parent: number; started: string } | null {
+  try {
+    // The name in the second field may hold blanks and brackets; the fields after its last bracket do not.
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return { state: fields[0]!, parent: Number(fields[1]), started: fields[19]! }
+  } catch {
+    return null
+  }
+}
+
 /** A process that was told to end is gone only when the kernel says so, and tells nobody but its parent. */
-export async function waitUntilGone(folder: string, withinMs: number): Promise<string[]> {
+export async function waitUntilGone(find: () => string[], withinMs: number): Promise<string[]> {
   const deadline = Date.now() + withinMs
-  let left = findProcesses(folder)
+  let left = find()
   while (left.length > 0 && Date.now() < deadline) {
     await delay(10)
-    left = findProcesses(folder)
+    left = find()
   }
   return left
 }

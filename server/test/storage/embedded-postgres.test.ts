@@ -70,7 +70,7 @@ for (const uid of [NOBODY, NAMELESS])
     assert.equal(code, 0, stderr)
     assert.match(stdout, new RegExp(`uid ${uid} answer 42`))
     assert.equal((await stat(path.join(folder, 'postgres'))).uid, uid)
-    assert.deepEqual(await waitUntilGone(folder, 2000), [])
+    assert.deepEqual(await waitUntilGone(() => findProcesses(folder), 2000), [])
   })
 
 test('root starts it as nobody where user namespaces are closed, and as itself again when they open', {
@@ -150,6 +150,16 @@ test('a server that a killed service left behind is stopped, and its data is the
   await ended
   assert.deepEqual(await withDatabase(second, (db) => db.first(sql`SELECT id FROM kept`)), { id: 7 })
   await second.stop()
+})
+
+test('pid files that a killed server left are stale, even when their number was given to another process', async () => {
+  const folder = await makeFolder()
+  await (await startEmbeddedPostgres(folder, PASSWORD)).stop()
+  const stale = `${process.pid}\n${folder}/postgres\n0\n5432\n${folder}/socket\n\n\n`
+  await writeFile(path.join(folder, 'postgres/postmaster.pid'), stale)
+  await writeFile(path.join(folder, 'socket/.s.PGSQL.5432.lock'), stale)
+  const server = await startEmbeddedPostgres(folder, PASSWORD)
+  await server.stop()
 })
 
 test('a server in another container, which can not be seen, is not disturbed', async () => {
