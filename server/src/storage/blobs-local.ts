@@ -146,23 +146,25 @@ async function refuseLinks(root: string, key: string): Promise<void> {
   if (found.isSymbolicLink()) throw new InvalidBlobKey(`The blob key '${key}' is a link out of the store.`)
 }
 
-/** Folders made on the way are synced too, or a crash could lose the blob with the entry that leads to it. */
-async function makeFolder(root: string, folder: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
-  const real = await realpath(folder)
-  if (real !== folder)
-    throw new InvalidBlobKey(`The folder '${folder.slice(root.length + 1)}' is a link out of the store.`)
-  if (first === undefined) return
-  for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
-}
-
-/** Renames a finished draft to its name. A `delete` may take the empty folder away in between: then it is made again. */
+/**
+ * Renames a finished draft to its name. A `delete` may take the empty folder away in between: then it is made again. New
+ * folders are synced too, or a crash could lose the blob with the entry that leads to it; last, for then the journal of
+ * most file systems has them already.
+ */
 async function place(root: string, draft: string, path: string): Promise<void> {
+  const folder = dirname(path)
   for (let tries = 1; ; tries++) {
-    await makeFolder(root, dirname(path))
+    const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+    if ((await realpath(folder)) !== folder) {
+      throw new InvalidBlobKey(`The folder '${folder.slice(root.length + 1)}' is a link out of the store.`)
+    }
     try {
       await rename(draft, path)
-      return await syncFolder(dirname(path))
+      await syncFolder(folder)
+      for (let made = folder; first !== undefined && made.length >= first.length; made = dirname(made)) {
+        await syncFolder(dirname(made))
+      }
+      return
     } catch (error) {
       if (!isMissing(error) || tries === 5) throw error
     }
