@@ -3,6 +3,7 @@
  * with all their digits, so a row can be answered as it is.
  */
 import pg from 'pg'
+import { createListener } from './listener.ts'
 import { type Statement, sql } from './sql.ts'
 
 export { join, raw, type Statement, script, sql } from './sql.ts'
@@ -29,7 +30,7 @@ export interface Queryable {
 
 export interface Database extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
-  /** Hears NOTIFY on a connection of its own that is made again when it breaks; `onGap` is called after each (re)connect. */
+  /** Hears NOTIFY; `onGap` is called whenever messages may have been missed, and once at the beginning. */
   listen(channel: string, onMessage: (payload: string) => void, onGap?: () => void): Promise<() => Promise<void>>
   /** Connections in use, idle and waited for. */
   usage(): { total: number; idle: number; waiting: number }
@@ -87,7 +88,7 @@ export function connectDatabase(
     const ended = new Promise<void>((resolve) => client.once('end', resolve)).finally(() => open.delete(ended))
     open.add(ended)
   })
-  const listeners = new Set<() => Promise<void>>()
+  const listener = createListener(options, onError)
 
   return {
     ...queryable((statement) => pool.query(named(statement))),
@@ -114,18 +115,11 @@ export function connectDatabase(
         client.release(broken)
       }
     },
-    async listen(channel, onMessage, onGap) {
-      const listener = await listenForever(options, channel, onMessage, onGap ?? (() => {}), onError)
-      listeners.add(listener)
-      return async () => {
-        listeners.delete(listener)
-        await listener()
-      }
-    },
+    listen: (channel, onMessage, onGap = () => {}) => listener.subscribe({ channel, onMessage, onGap }),
     usage: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       closing = true
-      await Promise.all([...listeners].map((stop) => stop()))
+      await listener.close()
       await pool.end()
       // The pool only asks its connections to end; whoever stops or drops the database next needs them gone.
       await Promise.all(open)
@@ -143,45 +137,6 @@ function queryable(run: (statement: Statement) => Promise<pg.QueryResult>): Quer
     query: async <Row>(statement: Statement) => (await run(statement)).rows as Row[],
     first: async <Row>(statement: Statement) => ((await run(statement)).rows[0] as Row | undefined) ?? null,
     execute: async (statement) => (await run(statement)).rowCount ?? 0,
-  }
-}
-
-async function listenForever(
-  options: pg.ClientConfig,
-  channel: string,
-  onMessage: (payload: string) => void,
-  onGap: () => void,
-  onError: (error: Error) => void,
-): Promise<() => Promise<void>> {
-  let closed = false
-  let client: pg.Client | undefined
-  let retry: NodeJS.Timeout | undefined
-
-  const again = (delayMs: number) => {
-    if (closed) return
-    retry = setTimeout(() => {
-      void open().catch((error: Error) => {
-        onError(error)
-        again(1000)
-      })
-    }, delayMs)
-  }
-  const open = async () => {
-    const next = new pg.Client(options)
-    next.on('notification', (message) => onMessage(message.payload ?? ''))
-    next.on('error', onError)
-    next.on('end', () => again(100))
-    await next.connect()
-    client = next
-    if (closed) return void (await next.end())
-    await next.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
-    onGap()
-  }
-  await open()
-  return async () => {
-    closed = true
-    clearTimeout(retry)
-    await client?.end().catch(() => {})
   }
 }
 
