@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { kindOfString } from '../../src/connectors/schema/iso-times.ts'
+import { endOfObject } from '../../src/connectors/schema/json-validator.ts'
 import { inferType, Kind, widenDeclared, widenType } from '../../src/connectors/schema/kinds.ts'
 import { createNamer, makeSafe, postgresNames } from '../../src/connectors/schema/names.ts'
 import { createRecordEncoder } from '../../src/connectors/schema/record-encoder.ts'
@@ -127,6 +128,58 @@ describe('JSON lines to COPY text', () => {
       const encoder = createRecordEncoder([{ key: 'a', type: 'text' }])
       assert.throws(() => encoder.encode(Buffer.from(`${broken}\n{"a":1}\n`), 0), MalformedRecord)
     })
+  }
+})
+
+describe('whether bytes are a JSON object', () => {
+  const agrees = (text: string) => {
+    const bytes = Buffer.from(text)
+    let parsed: unknown
+    try {
+      parsed = JSON.parse(text)
+    } catch {
+      parsed = undefined
+    }
+    const valid = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+    const start = text.length - text.trimStart().length
+    const end = endOfObject(bytes, start)
+    assert.equal(end >= 0 && bytes.subarray(end).toString().trim() === '', valid, text)
+  }
+
+  it('is told as JSON.parse tells it, for valid texts and for ones that were damaged', () => {
+    const object = fc
+      .dictionary(fc.string({ unit: 'binary', maxLength: 5 }), fc.jsonValue(), { maxKeys: 5 })
+      .map((value) => JSON.stringify(value))
+    const damaged = fc
+      .tuple(
+        object,
+        fc.nat(),
+        fc.constantFrom('', '"', '\\', '{', '}', '[', ',', ':', '0', '-', '.', 'e', '\\u12', '\t', '\n', 'x', 'true'),
+      )
+      .map(([text, place, put]) => {
+        const at = place % (text.length + 1)
+        return text.slice(0, at) + put + text.slice(at + 1)
+      })
+    fc.assert(fc.property(object, agrees), { numRuns: 200 })
+    fc.assert(fc.property(damaged, agrees), { numRuns: 2000 })
+  })
+
+  for (const text of [
+    '{"a":01}',
+    '{"a":1.}',
+    '{"a":.5}',
+    '{"a":-}',
+    '{"a":1e}',
+    '{"a":1e+5}',
+    '{"a":-0.0E-0}',
+    '{"a":"\\x"}',
+    '{"a":"\\u00g0"}',
+    '{"a":[1,]}',
+    '{"a":tru}',
+    '{ "a" : [ ] , "b" : { } }',
+    '{"a":nullx}',
+  ]) {
+    it(`of ${text}`, () => agrees(text))
   }
 })
 

@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { ConnectorError, type Page } from '../contract.ts'
+import { endOfObject } from '../schema/json-validator.ts'
 import { cutLines } from './lines.ts'
 import type { OpenFile } from './open-file.ts'
 
-/** The lines of a file as pages. Every line is parsed to prove it an object, and then passed on as the bytes it was. */
+/** The lines of a file as pages. Every line is proved to be an object, and then passed on as the bytes it was. */
 export async function* readJsonLines(file: OpenFile): AsyncGenerator<Page> {
   let line = 0
   try {
@@ -30,7 +31,8 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
   while (start < bytes.length) {
     const end = bytes.indexOf(10, start) + 1
     lines++
-    if (isObjectLine(bytes.toString('utf8', start, end), before + lines)) {
+    // Only what the quick look does not accept is parsed: blank lines, very deep ones, and those that are wrong.
+    if (endOfObject(bytes, start) === end - 1 || isObjectLine(bytes.toString('utf8', start, end), before + lines)) {
       records++
       kept.push(bytes.subarray(start, end))
     }

@@ -43,26 +43,8 @@ export function createOutput(): Output {
 }
 
 const BACKSLASH = 92
-/** Below this a loop is faster than a call into the runtime. */
-const LOOP_BYTES = 64
-
-export function writeNull(output: Output): void {
-  output.bytes[output.used++] = BACKSLASH
-  output.bytes[output.used++] = 78
-}
-
-/** Bytes that hold no tab, newline or backslash. */
-export function writePlain(output: Output, page: Buffer, start: number, end: number): void {
-  const { bytes } = output
-  let to = output.used
-  if (end - start > LOOP_BYTES) {
-    page.copy(bytes, to, start, end)
-    output.used = to + end - start
-    return
-  }
-  for (let at = start; at < end; at += 1) bytes[to++] = page[at]!
-  output.used = to
-}
+/** Up to this a loop is faster than a call into the runtime. */
+export const LOOP_BYTES = 64
 
 /** The content of a JSON string that has escapes. */
 export function writeString(output: Output, page: Buffer, start: number, end: number): void {

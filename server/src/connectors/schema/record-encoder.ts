@@ -9,10 +9,10 @@
  * counted.
  */
 
-import { createOutput, type Output, writeJson, writeNull, writePlain, writeString } from './copy-text.ts'
+import { createOutput, LOOP_BYTES, type Output, writeJson, writeString } from './copy-text.ts'
 import { fitsLoosely, kindOfString } from './iso-times.ts'
 import { Kind, type Kinds, normalizeType, traitsOf } from './kinds.ts'
-import { createSpans, MalformedRecord, type Spans, scanRecord, unknownFields, ValueForm } from './record-scanner.ts'
+import { createSpans, type Spans, scanRecord, unknownFields, ValueForm } from './record-scanner.ts'
 
 export interface EncoderColumn {
   key: string
@@ -125,28 +125,42 @@ export function createRecordEncoder(
     return { next: at, records }
   }
 
+  // Most values are copied as they stand, in a loop here: calls and shared counters would cost more than the bytes.
   function writeRecord(page: Buffer, length: number): void {
     output.reserve(length * 2 + slots.length * 3 + 8)
-    let first = true
-    for (let index = 0; index < slots.length; index += 1) {
+    const { bytes } = output
+    const size = slots.length
+    let to = output.used
+    for (let index = 0; index < size; index += 1) {
       const slot = slots[index]!
       if (!slot.written) continue
-      if (first) first = false
-      else output.bytes[output.used++] = 9
       const form = spans.form[index]!
-      const start = spans.start[index]!
-      const end = spans.end[index]!
-      if (form === ValueForm.null) writeNull(output)
-      else if (form === ValueForm.string) {
-        if (slot.json) writePlain(output, page, start - 1, end + 1)
-        else writePlain(output, page, start, end)
-      } else if (form === ValueForm.escaped) {
-        if (slot.json) writeJson(output, page, start - 1, end + 1)
-        else writeString(output, page, start, end)
-      } else if (form === ValueForm.nested) writeJson(output, page, start, end)
-      else writePlain(output, page, start, end)
+      let from = spans.start[index]!
+      let end = spans.end[index]!
+      if (form === ValueForm.null) {
+        bytes[to] = 92
+        bytes[to + 1] = 78
+        to += 2
+      } else if (form < ValueForm.nested && form !== ValueForm.escaped) {
+        if (form === ValueForm.string && slot.json) {
+          from -= 1
+          end += 1
+        }
+        if (end - from > LOOP_BYTES) to += page.copy(bytes, to, from, end)
+        else while (from < end) bytes[to++] = page[from++]!
+      } else {
+        output.used = to
+        if (form === ValueForm.nested) writeJson(output, page, from, end)
+        else if (slot.json) writeJson(output, page, from - 1, end + 1)
+        else writeString(output, page, from, end)
+        to = output.used
+      }
+      bytes[to++] = 9
     }
-    output.bytes[output.used++] = 10
+    // The last tab becomes the end of the row; a record without a column is still a row.
+    if (to === output.used) to += 1
+    bytes[to - 1] = 10
+    output.used = to
   }
 
   function survey(page: Buffer, from: number): Map<string, Kinds> {
@@ -222,15 +236,8 @@ function fitsInt8(page: Buffer, start: number, end: number): boolean {
 
 /** PostgreSQL's numeric ends at 131,072 digits before the point and 16,383 after it: what may not fit is kept as text. */
 function kindOfNumber(page: Buffer, start: number, end: number): Kinds {
-  const length = end - start
-  if (length < 16) {
-    let plain = true
-    for (let at = start; at < end; at += 1) if ((page[at]! | 32) === 101) plain = false
-    if (plain) return Kind.number
-  }
-  const text = page.toString('latin1', start, end)
-  const exponent = /[eE]([+-]?\d+)$/.exec(text)?.[1]
-  return length <= 8000 && Math.abs(Number(exponent ?? 0)) <= 8000 ? Kind.number : Kind.text
+  let exponentAt = start
+  while (exponentAt < end && (page[exponentAt]! | 32) !== 101) exponentAt += 1
+  const exponent = exponentAt === end ? 0 : Number(page.toString('latin1', exponentAt + 1, end))
+  return end - start <= 8000 && Math.abs(exponent) <= 8000 ? Kind.number : Kind.text
 }
-
-export { MalformedRecord }
