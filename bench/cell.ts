@@ -97,11 +97,14 @@ async function readToFile(code: string, config: Record<string, unknown>, file: s
   })
   const handle = await open(file, 'w')
   let records = 0
+  let writing: Promise<unknown> = Promise.resolve()
   const { pages } = await source.read(await context(code, config))
   for await (const page of pages) {
-    await handle.write(page.bytes)
+    await writing
+    writing = handle.write(page.bytes)
     records += page.records
   }
+  await writing
   await handle.close()
   return records
 }

@@ -34,7 +34,7 @@ export interface CellPage {
 
 export interface CellHandlers {
   /** The cell goes on when this returns. */
-  page?(page: CellPage): Promise<void> | void
+  page?(page: CellPage): Promise<void> | undefined | void
   preview?(records: JsonValue[]): void
   /** One line, without line breaks and control characters. */
   log?(level: LogLevel, line: string): void

@@ -1,50 +1,54 @@
-/** Hands items from one side to the other. `put` resolves when the item was taken, so the giver never runs ahead. */
+/**
+ * Hands items from one side to the other. `put` resolves at once while few items wait and else when one was taken, so the
+ * giver is a little ahead, never more.
+ */
 export interface Handoff<T> {
-  put(item: T): Promise<void>
-  /** Null at the end. */
+  put(item: T): Promise<void> | undefined
+  /** Null at the end; items that were put before a failure come before it. */
   take(): Promise<T | null>
   end(): void
   fail(error: unknown): void
 }
 
-export function createHandoff<T>(): Handoff<T> {
-  let held: { item: T; taken: () => void } | null = null
-  let waiting: PromiseWithResolvers<T | null> | null = null
+export function createHandoff<T>(ahead: number): Handoff<T> {
+  const items: T[] = []
+  let taker: PromiseWithResolvers<T | null> | null = null
+  let giver: (() => void) | null = null
   let finished: { error?: unknown } | null = null
 
   const finish = (outcome: { error?: unknown }): void => {
     finished ??= outcome
-    if (waiting) {
-      if ('error' in finished) waiting.reject(finished.error)
-      else waiting.resolve(null)
-      waiting = null
-    }
+    if (taker === null) return
+    if ('error' in finished) taker.reject(finished.error)
+    else taker.resolve(null)
+    taker = null
   }
 
   return {
     put(item) {
-      if (waiting) {
-        waiting.resolve(item)
-        waiting = null
-        return Promise.resolve()
+      if (taker) {
+        taker.resolve(item)
+        taker = null
+        return undefined
       }
-      return new Promise((taken) => {
-        held = { item, taken }
+      items.push(item)
+      if (items.length < ahead) return undefined
+      return new Promise((resolve) => {
+        giver = resolve
       })
     },
     async take() {
-      if (held) {
-        const { item, taken } = held
-        held = null
-        taken()
-        return item
+      if (items.length > 0) {
+        giver?.()
+        giver = null
+        return items.shift()!
       }
       if (finished) {
         if ('error' in finished) throw finished.error
         return null
       }
-      waiting = Promise.withResolvers<T | null>()
-      return waiting.promise
+      taker = Promise.withResolvers<T | null>()
+      return taker.promise
     },
     end: () => finish({}),
     fail: (error) => finish({ error }),

@@ -27,6 +27,9 @@ export interface PythonSourceOptions {
   zygote?: Zygote
 }
 
+/** Pages of about 128 KB that may wait for their consumer: enough that its pauses do not stop the cell. */
+const PAGES_AHEAD = 4
+
 const settings = Type.Object({}, { additionalProperties: true })
 type Settings = typeof settings
 
@@ -78,7 +81,7 @@ async function* readPages(
   const log = (level: LogLevel, line: string): void => writeLog(context.log, level, line)
   const { call, redact } = connect(context, zygote, log)
   const stop = new AbortController()
-  const pages = createHandoff<CellPage>()
+  const pages = createHandoff<CellPage>(PAGES_AHEAD)
   const job: JsonValue = {
     op: 'read',
     code: options.code,

@@ -87,7 +87,7 @@ for i in range(200_000):
     // Whatever has come by now is read in these turns of the loop.
     for (let turn = 0; turn < 50; turn++) await setImmediate()
     const ahead = Number(logs.at(-1)?.slice('source: '.length)) - taken
-    // The kernel's buffer and one page are all that may lie between the two.
+    // The kernel's buffer and a few pages are all that may lie between the two.
     assert.ok(ahead < 5000, `the cell is ${ahead} records ahead`)
   }
   await pages.return?.(undefined)
