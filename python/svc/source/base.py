@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Iterable, Mapping
 
+from svc.source.fields import own_annotations
 from svc.source.models import ConfigError, SourceAuth, SourceConfig
 
 __all__ = ["AbstractSource", "ConfigError", "Source", "SourceConfig"]
@@ -143,7 +144,7 @@ def find_class(cls: type, kind: type) -> type:
     if leaves:
         return leaves[-1]
     endings = ("Config",) if kind is SourceConfig else ("Auth", "Authentication")
-    plain = [each for each in classes if each.__name__.endswith(endings) and "__annotations__" in vars(each)]
+    plain = [each for each in classes if each.__name__.endswith(endings) and own_annotations(each)]
     return _with_base(plain[-1], kind) if plain else kind
 
 
@@ -178,11 +179,7 @@ def _namespace(cls: type) -> Mapping[str, Any]:
 
 
 def _annotation(cls: type, name: str) -> Any:
-    try:
-        hint = cls.__dict__.get("__annotations__") or getattr(cls, "__annotations__", {})
-    except NameError:
-        return None
-    hint = hint.get(name)
+    hint = own_annotations(cls).get(name)
     return _namespace(cls).get(hint) if isinstance(hint, str) else hint
 
 

@@ -33,7 +33,7 @@ def declared_fields(cls: type) -> dict[str, tuple[Any, Any]]:
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("svc.") or base.__module__ in ("builtins", "typing", "collections.abc"):
             continue
-        for name, hint in _annotations(base).items():
+        for name, hint in _resolved_annotations(base).items():
             if name.startswith("_") or name in skipped or "ClassVar" in str(hint):
                 continue
             fields[name] = (hint, _default(cls, base, name))
@@ -76,11 +76,15 @@ class _Factory:
         return self.make()
 
 
-def _annotations(cls: type) -> dict[str, Any]:
+def own_annotations(cls: type) -> dict[str, Any]:
+    """What the class itself annotates, as written: types, or text where the module postpones their evaluation."""
     if sys.version_info >= (3, 14):
-        own = annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
-    else:
-        own = cls.__dict__.get("__annotations__", {})
+        return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
+    return cls.__dict__.get("__annotations__", {})
+
+
+def _resolved_annotations(cls: type) -> dict[str, Any]:
+    own = own_annotations(cls)
     try:
         resolved = typing.get_type_hints(cls)
     except Exception:
