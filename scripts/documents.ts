@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { configurationTable } from '../server/src/config.ts'
+import { connectorPage } from '../server/src/connectors/docs.ts'
 import { destinations, sources } from '../server/src/connectors/registry.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app.ts'
@@ -26,7 +27,7 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/permissions.md', permissionsPage()],
     ['docs/openapi.json', `${JSON.stringify(app.swagger(), null, 2)}\n`],
     ['server/src/storage/schema.sql', await describeSchema(db)],
-    ...(await connectorPages()),
+    ...connectorPages(),
   ])
 }
 
@@ -57,13 +58,8 @@ ${permissionsTable()}
 Beyond the table: nobody changes or removes the owner, an admin neither changes nor removes another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys.
 `
 
-type Page = (connector: { name: string }) => string
-
 /** One page per system: a source and a destination of the same name share it. */
-async function connectorPages(): Promise<[string, string][]> {
-  const module = path.join(root, 'server/src/connectors/docs.ts')
-  if (!existsSync(module)) return []
-  const { connectorPage } = (await import(module)) as { connectorPage: Page }
+function connectorPages(): [string, string][] {
   const names = new Set([...sources, ...destinations].map(({ name }) => name))
   return [...names].sort().map((name) => [`${CONNECTORS}/${name}.md`, connectorPage({ name })])
 }
