@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ConnectorError } from '../../src/connectors/contract.ts'
+import { openSession } from '../../src/connectors/postgres/session.ts'
+import { type ConnectionSettings, resolveTarget } from '../../src/connectors/postgres/settings.ts'
+import { createEgress } from '../../src/egress/policy.ts'
+import { authority, serverCertificate, serverKey } from '../harness/certificates.ts'
+import { type PostgresServer, startServer } from '../harness/postgres-server.ts'
+
+describe('postgres over TLS', () => {
+  let server: PostgresServer
+  const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
+  const egress = createEgress({ allow: ['127.0.0.1'], self: [], lookup })
+  before(async () => {
+    server = await startServer(
+      { ssl: 'on', ssl_cert_file: 'server.crt', ssl_key_file: 'server.key' },
+      { 'server.crt': serverCertificate, 'server.key': serverKey },
+    )
+  })
+  after(async () => {
+    await egress.close()
+    await server?.stop()
+  })
+
+  /** Whether the connection is encrypted. */
+  async function connect(tls: ConnectionSettings['tls'], host = '127.0.0.1'): Promise<boolean> {
+    const { port, user, password } = server
+    const target = resolveTarget({ host, port, user, password, database: 'postgres', ...(tls ? { tls } : {}) })
+    const session = await openSession(target, {
+      egress,
+      signal: AbortSignal.timeout(10_000),
+      side: 'source',
+      application: 'test',
+    })
+    const [row] = await session.query<{ ssl: boolean }>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
+    await session.close()
+    return row!.ssl
+  }
+  const refused = (tls: ConnectionSettings['tls'], host?: string) =>
+    assert.rejects(
+      connect(tls, host),
+      (error: unknown) => error instanceof ConnectorError && error.kind === 'config' && /TLS/.test(error.message),
+    )
+
+  it('is used unless it is switched off', async () => {
+    assert.equal(await connect(undefined), true)
+    assert.equal(await connect({ mode: 'prefer' }), true)
+    assert.equal(await connect({ mode: 'require' }), true)
+    assert.equal(await connect({ mode: 'disable' }), false)
+  })
+
+  it('proves who the server is where it is asked to', async () => {
+    assert.equal(await connect({ mode: 'verify-full', ca: authority }), true)
+    assert.equal(await connect({ mode: 'verify-full', ca: authority }, 'db.test'), true)
+    assert.equal(await connect({ mode: 'require', ca: authority }, 'other.test'), true)
+    await refused({ mode: 'verify-full', ca: authority }, 'other.test')
+    await refused({ mode: 'verify-full' })
+    // Nobody trusted has signed it.
+    await refused({ mode: 'require', ca: serverCertificate })
+  })
+})
