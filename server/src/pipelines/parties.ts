@@ -46,6 +46,8 @@ export function checkSource(
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
     if (traits.settings) faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
   }
+  if (traits.settings && references.run_found === false)
+    faults.push(`${path}.config.run_id: there is no run with this id`)
   return traits
 }
 

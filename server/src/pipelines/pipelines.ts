@@ -22,7 +22,7 @@ import { can } from '../tenancy/permissions.ts'
 import { type ConfigSummary, checkConfig } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import { hasMask, maskPipelineConfig, restoreMasks } from './masks.ts'
-import { loadReferences, type References, wantedBy } from './references.ts'
+import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from './references.ts'
 import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
 import { checkSchedule, checkTimezone, nextTime } from './schedule.ts'
 import { forgetTotal } from './totals.ts'
@@ -93,7 +93,7 @@ export async function updatePipeline(
   id: string,
   input: Partial<PipelineInput>,
 ): Promise<Pipeline> {
-  return db.transaction(async (tx) => {
+  const change = async (tx: Queryable) => {
     const row = await lockPipeline(tx, actor, id)
     requirePermission(actor, 'pipelines:write', row.domain_id)
     const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
@@ -112,7 +112,8 @@ export async function updatePipeline(
     const details = { name: updated!.name, fields: Object.keys(input).sort() }
     await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id }, details)
     return updated!
-  })
+  }
+  return db.transaction(change).catch(explainLostDomain)
 }
 
 /**
@@ -167,6 +168,8 @@ export async function enterDomain(
   const references = await loadReferences(db, actor.organization_id, wantedBy(config), domainId)
   if (domainId !== null && references.domain === null) throw notFound('Domain')
   requirePermission(actor, 'pipelines:write', domainId)
+  const runId = runWantedBy(config)
+  if (runId !== null) references.run_found = await hasRun(db, actor.organization_id, runId)
   return references
 }
 
@@ -240,8 +243,7 @@ export async function insertPipeline(
 ): Promise<Pipeline> {
   const { id, summary } = row
   const sealed = box.seal(placeOfPipeline({ id, organization_id: actor.organization_id }), row.config)
-  try {
-    const made = await db.first<Pipeline>(sql`
+  const made = db.first<Pipeline>(sql`
       WITH logged AS (${auditStatement(actor, action, { type: 'pipeline', id }, { name: row.name, domain_id: row.domain_id })})
       INSERT INTO pipelines (id, organization_id, name, config_box, source_name, stream, destination_name, saved_source_id, saved_destination_id,
                              schedule, timezone, enabled, domain_id, next_run_at, created_by)
@@ -249,10 +251,10 @@ export async function insertPipeline(
               ${summary.saved_source_id}, ${summary.saved_destination_id}, ${row.schedule}, ${row.timezone}, ${row.enabled}, ${row.domain_id},
               ${row.next_run_at}, ${actor.user_id})
       RETURNING ${view}`)
-    return made!
-  } catch (error) {
-    // The domain was deleted between the look and the insert.
-    if (isDatabaseError(error, FOREIGN_KEY_VIOLATION)) throw notFound('Domain')
-    throw error
-  }
+  return (await made.catch(explainLostDomain))!
+}
+
+/** The domain was deleted between the look and the change. */
+function explainLostDomain(error: unknown): never {
+  throw isDatabaseError(error, FOREIGN_KEY_VIOLATION) ? notFound('Domain') : error
 }

@@ -86,7 +86,8 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
   }
 }
 
-async function probeConnector(
+/** The one place where a connector is called outside a run. `probed` is plain data, so that it may travel to another process. */
+export async function probeConnector(
   services: ProbeServices,
   organizationId: string,
   probed: Probed,

@@ -35,6 +35,8 @@ export interface References {
   destination: SavedRow | null
   custom: CustomRow | null
   domain: { id: string; name: string } | null
+  /** False where the settings name the output of a run that is not there. */
+  run_found?: boolean
 }
 
 /** The ids and names that a config of any shape gives. What is malformed is left out here and refused by the check. */
@@ -134,6 +136,18 @@ export function openSaved(
     return { config: null, lost: `The saved ${row.type} '${row.name}' can not be opened. ${error.message}` }
   }
 }
+
+/** The run whose output the settings of a source name, if any. */
+export function runWantedBy(config: unknown): string | null {
+  const source = isObject(config) && isObject(config.source) ? config.source : {}
+  const runId = isObject(source.config) ? source.config.run_id : undefined
+  return typeof runId === 'string' ? runId : null
+}
+
+export const hasRun = async (db: Queryable, organizationId: string, runId: string): Promise<boolean> =>
+  (await db.first(
+    sql`SELECT 1 FROM runs WHERE organization_id = ${organizationId} AND id::text = ${runId.toLowerCase()}`,
+  )) !== null
 
 /** What a check needs to know of a source, built in or custom. */
 export interface SourceTraits {

@@ -20,6 +20,12 @@ const savedDestination = await saved('destinations', owner, { connector_name: 'f
 const foreignSource = await saved('sources', stranger, { connector_name: 'dummy', config: {} })
 const foreignDomain = (await app.call('POST', '/api/domains', { as: stranger, body: { name: 'Theirs' } })).body.id
 
+const theirs = await app.call('POST', '/api/pipelines', {
+  as: stranger,
+  body: { name: 'Theirs', config: { source, destination } },
+})
+const foreignRun = (await app.call('POST', `/api/pipelines/${theirs.body.id}/run`, { as: stranger })).body.id
+
 const nested = (depth: number): object => (depth === 0 ? {} : { a: nested(depth - 1) })
 
 test('the example of every connector makes a pipeline', async () => {
@@ -168,6 +174,10 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
       /^config: is nested too deep/,
     ],
     [{ source, destination, name: 'x'.repeat(300_000) }, /^config: is too large \(\d+ KB\); at most 256 KB/],
+    [
+      { source: { name: 'file', stream: 'rows', config: { run_id: foreignRun } }, destination },
+      'config.source.config.run_id: there is no run with this id',
+    ],
     [nested(99), /nested too deep/],
     ['text', /^config: must be an object/],
     [null, /^config: must be an object/],
