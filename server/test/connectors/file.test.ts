@@ -86,6 +86,15 @@ describe('csv', () => {
     ])
   })
 
+  it('lets the whole file decide what a column is', async () => {
+    const rows = Array.from({ length: 5000 }, (_, at) => `${at},${at < 3000 ? '' : at},${at < 4999 ? at : 'x'}`)
+    const read5000 = (await read({ url: server.put('late.csv', `a,late,spoiled\n${rows.join('\n')}\n`) })).map((row) =>
+      JSON.parse(row),
+    )
+    assert.deepEqual(read5000[0], { a: 0, late: null, spoiled: '0' })
+    assert.deepEqual(read5000[4999], { a: 4999, late: 4999, spoiled: 'x' })
+  })
+
   it('says in which line a broken file is broken, and not where it lay', async () => {
     const rows = Array.from({ length: 50_000 }, (_, at) => `${at},x`).join('\n')
     await fails({ url: server.put('broken.csv', `a,b\n${rows}\n1,2,3,4\n`) }, 'source', /^(?!.*sluice-file).*50002/s)

@@ -1,6 +1,5 @@
 /** How each column of a table becomes JSON text, as a DuckDB expression over the column `c0`, `c1`, … */
 import type { DuckDBConnection } from '@duckdb/node-api'
-import { quoteName } from './duckdb.ts'
 
 export interface TableField {
   name: string
@@ -17,20 +16,42 @@ async function describe(connection: DuckDBConnection, table: string): Promise<{ 
   return result.getRowsJson().map((row) => ({ name: String(row[0]), type: String(row[1]) }))
 }
 
-/** One pass over the file decides which columns hold nothing but numbers, or nothing but booleans. */
+/** Cells that stand as they are in JSON. */
+const RAW_TESTS = [
+  (cell: string) => `regexp_full_match(${cell}, '${JSON_NUMBER}')`,
+  (cell: string) => `${cell} IN ('true', 'false')`,
+]
+
+interface RawTest {
+  column: number
+  condition: string
+}
+
+/**
+ * A column that holds nothing but numbers, or nothing but booleans, is copied into the JSON as it is. The whole file decides;
+ * a look at its beginning spares most columns of text the test.
+ */
 export async function csvFields(connection: DuckDBConnection, table: string): Promise<TableField[]> {
   const columns = await describe(connection, table)
-  const facts = columns.map((_, at) => {
-    const cell = `c${at}`
-    return `bool_and(regexp_full_match(${cell}, '${JSON_NUMBER}')), bool_and(${cell} IN ('true', 'false'))`
-  })
-  const names = columns.map((_, at) => quoteName(`c${at}`)).join(', ')
-  const result = await connection.runAndReadAll(`SELECT ${facts.join(', ')} FROM ${table} AS t(${names})`)
-  const found = result.getRowsJson()[0]!
+  const cells = columns.map((_, at) => `c${at}`)
+  const all = cells.flatMap((cell, column) => RAW_TESTS.map((test) => ({ column, condition: test(cell) })))
+  const rows = `SELECT * FROM ${table} AS t(${cells.join(', ')})`
+  const early = await judge(connection, `${rows} LIMIT 2048`, all)
+  // Null: all cells so far were empty, which says nothing yet.
+  const likely = all.filter((_, at) => early[at] !== false)
+  const verdicts = await judge(connection, rows, likely)
+  const sure = new Set(likely.filter((_, at) => verdicts[at] === true).map(({ column }) => column))
   return columns.map(({ name }, at) => {
-    const raw = found[2 * at] === true || found[2 * at + 1] === true
-    return { name, json: raw ? `c${at}` : `CAST(to_json(c${at}) AS VARCHAR)`, type: null }
+    const json = sure.has(at) ? `c${at}` : `CAST(to_json(c${at}) AS VARCHAR)`
+    return { name, json, type: null }
   })
+}
+
+async function judge(connection: DuckDBConnection, rows: string, tests: RawTest[]): Promise<unknown[]> {
+  if (tests.length === 0) return []
+  const verdicts = tests.map(({ condition }) => `bool_and(${condition})`).join(', ')
+  const result = await connection.runAndReadAll(`SELECT ${verdicts} FROM (${rows})`)
+  return result.getRowsJson()[0]!
 }
 
 export async function parquetFields(connection: DuckDBConnection, table: string): Promise<TableField[]> {
