@@ -129,10 +129,10 @@ def find_class(cls: type, kind: type) -> type:
     In this order: what the source class names (`config: ShopConfig`, `config_class = ShopConfig`), the last class in
     the same module that extends `kind`, a plain class there of a usual name.
     """
-    attribute = "config" if kind is SourceConfig else "authentication"
-    for named in (cls.__dict__.get(f"{attribute}_class"), _annotation(cls, attribute), _annotation(cls, attribute[:4])):
-        if isinstance(named, type) and named.__module__ == cls.__module__:
-            return _with_base(named, kind)
+    for attribute in ("config",) if kind is SourceConfig else ("authentication", "auth"):
+        for named in (cls.__dict__.get(f"{attribute}_class"), _annotation(cls, attribute)):
+            if isinstance(named, type) and named.__module__ == cls.__module__:
+                return _with_base(named, kind)
     scope = _namespace(cls)
     classes = [
         value
