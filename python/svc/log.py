@@ -63,11 +63,14 @@ def route_logging(log: Log) -> None:
     """Sends what the author writes with the `logging` module to the same place."""
     import logging
 
+    # Message and, where there is one, the traceback.
+    formatter = logging.Formatter("%(message)s")
+
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             level = record.levelname.lower()
             write = {"debug": log.debug, "info": log.info, "warning": log.warning}.get(level, log.error)
-            write(record.getMessage())
+            write(formatter.format(record))
 
     root = logging.getLogger()
     root.handlers[:] = [Handler()]

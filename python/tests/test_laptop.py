@@ -123,6 +123,11 @@ class LogAndText(unittest.TestCase):
         logging.getLogger("x").info("hello %s", "you")
         logging.getLogger("x").critical("bad")
         self.assertEqual(log.lines, [("info", "hello you"), ("error", "bad")])
+        try:
+            raise KeyError("k")
+        except KeyError:
+            logging.getLogger("x").exception("failed")
+        self.assertRegex(log.lines[-1][1], r"(?s)^failed\nTraceback.*KeyError: 'k'$")
 
     def test_csv_text(self):
         text = '\ufeffid;note\r\n1;"two\nlines"\r\n2;\u2028\r\n'
