@@ -76,11 +76,12 @@ class _Report:
 
 def validate(code: str, allowed_modules: Iterable[str], source_name: str | None = None) -> dict[str, Any]:
     """The report on a source. `streams_need_run` says that its streams are only known when it runs."""
-    report = _Report(code)
     obstacle = find_obstacle(code)
     if obstacle is not None:
+        report = _Report("")
         report.error_at(*obstacle)
         return report.result()
+    report = _Report(code)
     # A tree is many objects and no garbage: collecting in between would double the time for a large file.
     collecting = gc.isenabled()
     gc.disable()
