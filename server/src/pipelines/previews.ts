@@ -38,7 +38,7 @@ export async function previewCustomSource(
   if (code === undefined) throw new AppError('invalid_input', 'The body: give source_id or code')
   checkCodeSize(code)
   const call = readCall(input)
-  return inTurn(actor, () =>
+  return inTurn(actor, signal, () =>
     previewSource({
       ...call,
       code,
@@ -63,7 +63,7 @@ export async function checkCustomSource(
 ): Promise<{ success: boolean; message: string }> {
   const { code } = await readCustomSource(services.db, actor, id)
   const call = readCall(input)
-  return inTurn(actor, () =>
+  return inTurn(actor, signal, () =>
     checkSource({
       ...call,
       code,
@@ -92,7 +92,7 @@ function readCall(input: { authentication?: unknown; config?: unknown }): {
 }
 
 /** Beyond the limit one is told to come back rather than to wait behind everybody else of the organization. */
-async function inTurn<T>(actor: Actor, call: () => Promise<T>): Promise<T> {
+async function inTurn<T>(actor: Actor, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
   const key = actor.organization_id
   const count = underWay.get(key) ?? 0
   if (count >= AT_ONCE)
@@ -104,6 +104,9 @@ async function inTurn<T>(actor: Actor, call: () => Promise<T>): Promise<T> {
   underWay.set(key, count + 1)
   try {
     return await call()
+  } catch (error) {
+    // Nobody hears this; it only must not count as a fault of the service.
+    throw signal.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error
   } finally {
     const left = underWay.get(key)! - 1
     if (left === 0) underWay.delete(key)
