@@ -102,6 +102,26 @@ describe('loading into postgres', () => {
     assert.deepEqual(counts, { n: 60, one: 60, two: 60, three: 60, late: 29 })
   })
 
+  for (const write of ['append', 'upsert'] as const) {
+    it(`${write}: does not narrow what another pipeline has widened in between`, async () => {
+      const table = `widened_${write}`
+      const sync: Partial<Sync> = { write, primary_key: write === 'upsert' ? ['id'] : [] }
+      const rows = Array.from({ length: 30 }, (_, at) => `{"id":${at},"n":${at}}`)
+      let others = 0
+      await p.bench.run(p.load(table, rows, sync, options), {
+        ...small,
+        async fault(point) {
+          if (point === 'commit:after' && ++others === 1) {
+            await p.bench.run(p.load(table, ['{"id":100,"n":0.12345678901234567890,"extra":true}'], sync))
+          }
+        },
+      })
+      const [other] = await p.query(`SELECT n::text, extra FROM ${table} WHERE id = 100`)
+      assert.deepEqual(other, { n: '0.12345678901234567890', extra: true })
+      assert.equal((await p.query(`SELECT FROM ${table}`)).length, 31)
+    })
+  }
+
   it('drops the stages that lost attempts left behind', async () => {
     const stages = async () =>
       (await p.query("SELECT relname FROM pg_class WHERE relname LIKE '\\_sluice\\_s\\_%' AND relkind = 'r'")).length

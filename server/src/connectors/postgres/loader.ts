@@ -3,6 +3,7 @@
  * going for as long as the columns stay the same.
  */
 import type { Column } from '../contract.ts'
+import { isWidening } from '../schema/kinds.ts'
 import { type CopyIn, copyIn } from './copy-in.ts'
 import { withLock } from './locks.ts'
 import { quoteName, quoteTable, type TableName } from './names.ts'
@@ -58,10 +59,10 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
 }
 
 function needsChange(have: Map<string, string> | null, columns: readonly Column[]): boolean {
-  return have === null || columns.some(({ name, type }) => have.get(name) !== type)
+  return have === null || columns.some(({ name, type }) => !have.has(name) || isWidening(have.get(name)!, type))
 }
 
-/** Makes the table hold the columns. Types only ever differ because they were widened. */
+/** Makes the table hold the columns. A column that somebody else has widened further stays so. */
 export async function reconcile(
   session: Session,
   signal: AbortSignal,
@@ -73,11 +74,12 @@ export async function reconcile(
   const statements: string[] = []
   for (const column of columns) {
     const type = have.get(column.name)
-    if (type === column.type) continue
-    statements.push(type === undefined ? addColumnSql(table.name, column) : widenColumnSql(table.name, column, type))
+    if (type === undefined) statements.push(addColumnSql(table.name, column))
+    else if (isWidening(type, column.type)) statements.push(widenColumnSql(table.name, column, type))
+    else continue
+    have.set(column.name, column.type)
   }
   if (statements.length === 0) return
   const text = statements.join('; ').replaceAll(quoteTable(table.name), table.sql)
   await withLock(session, signal, table.name.table, () => session.script(text))
-  for (const { name, type } of columns) have.set(name, type)
 }

@@ -4,7 +4,7 @@
  * snapshot would find the table empty.
  */
 import { type Column, ConnectorError, type RunLog, type Sync } from '../contract.ts'
-import { widenDeclared } from '../schema/kinds.ts'
+import { isWidening } from '../schema/kinds.ts'
 import { withLock } from './locks.ts'
 import { mergeRows } from './merge.ts'
 import { quoteName, quoteTable, type TableName } from './names.ts'
@@ -92,22 +92,13 @@ async function matchTarget(
     if (type === undefined) {
       statements.push(addColumnSql(target, column))
       changes.push(`added column ${column.name} ${column.type}`)
-    } else if (type !== column.type && (isWidened(type, column.type) || widenDeclared(type, column.type))) {
+    } else if (isWidening(type, column.type)) {
       statements.push(widenColumnSql(target, column, type))
       changes.push(`widened column ${column.name} from ${type} to ${column.type}`)
     }
   }
   if (statements.length > 0) await withLock(session, signal, target.table, () => session.script(statements.join('; ')))
   return changes
-}
-
-/** Stages are made with the types of their target, so another type there was widened on the way. */
-function isWidened(from: string, to: string): boolean {
-  return (
-    (to === 'text' && from !== 'text') ||
-    (to === 'jsonb' && from !== 'jsonb') ||
-    (to === 'numeric' && from !== 'numeric')
-  )
 }
 
 async function replaceRows(

@@ -149,3 +149,9 @@ function lengthOf(type: string): number {
   if (!/^(character|varchar|bpchar)/.test(type)) return -1
   return sizesOf(type)[0] ?? Number.POSITIVE_INFINITY
 }
+
+/** Whether a column of type `from` holds more as `to`. Two that merely differ are not: others may have widened it already. */
+export function isWidening(from: string, to: string): boolean {
+  if (from === to || from === 'jsonb' || from === 'json') return false
+  return to === 'jsonb' || (to === 'text' && from !== 'text') || widenDeclared(from, to) === to
+}
