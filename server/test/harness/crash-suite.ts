@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { Destination, Sync, WriteMode } from '../../src/connectors/contract.ts'
 import { plainRows } from './conformance.ts'
-import { keysFor, type Trial } from './destination-suite.ts'
 import { assertSameRows } from './ledger.ts'
+import { keysFor, type Trial } from './trial.ts'
 
 const checkpointRecords = 10
 const options = { pageRecords: 5 }
