@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { plainRows } from '../harness/conformance.ts'
+import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
+
+describe('tables that postgres loads shape', () => {
+  let p: PostgresBench
+  before(async () => {
+    p = await openPostgresBench()
+  })
+  after(() => p?.close())
+
+  const typesOf = async (table: string) =>
+    Object.fromEntries(
+      (
+        await p.query<{ name: string; type: string }>(
+          `SELECT attname AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = '${table}'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+        )
+      ).map(({ name, type }) => [name, type]),
+    )
+
+  describe('schema', () => {
+    it('is inferred without loss, kept, and its changes are told', async () => {
+      const first = p.load(
+        'shaped',
+        [
+          '{"id":1,"big":12345678901234567890,"part":1.50,"on":true,"at":"2024-01-01T00:00:00Z","day":"2024-02-29","when":"2024-01-01T00:00:00","deep":{"a":[1]},"text":"x","never":null}',
+        ],
+        { write: 'append' },
+      )
+      const attempt = p.bench.start(first)
+      await attempt.done
+      const types = {
+        id: 'bigint',
+        big: 'numeric',
+        part: 'numeric',
+        on: 'boolean',
+        at: 'timestamp with time zone',
+        day: 'date',
+        when: 'timestamp without time zone',
+        deep: 'jsonb',
+        text: 'text',
+      }
+      assert.deepEqual(await typesOf('shaped'), types)
+      assert.deepEqual((await p.query('SELECT part::text FROM shaped'))[0], { part: '1.50' })
+      assert.deepEqual(
+        attempt.schemas[0]!.columns.map(({ name }) => name),
+        Object.keys(types),
+      )
+      const second = p.bench.start({
+        ...p.follow(first, ['{"id":2.5,"at":"soon","on":"maybe","day":{"y":1},"never":7,"new":false}']),
+        schema: attempt.schemas[0]!.columns,
+      })
+      await second.done
+      assert.deepEqual(await typesOf('shaped'), {
+        ...types,
+        id: 'numeric',
+        at: 'text',
+        on: 'text',
+        day: 'jsonb',
+        never: 'bigint',
+        new: 'boolean',
+      })
+      assert.deepEqual(await p.query('SELECT id::text, at, "on", day FROM shaped ORDER BY id'), [
+        { id: '1', at: '2024-01-01T00:00:00Z', on: 'true', day: '2024-02-29' },
+        { id: '2.5', at: 'soon', on: 'maybe', day: { y: 1 } },
+      ])
+      const said = second.schemas.flatMap(({ changes }) => changes)
+      assert.ok(
+        said.includes('widened column id from int8 to numeric') && said.includes('added column new boolean'),
+        said.join(),
+      )
+      assert.ok(second.log.some((line) => line.includes('widened column id from int8 to numeric')))
+    })
+
+    it('of an existing table is respected: defaults apply, strings are read by its types', async () => {
+      await p.query(
+        "CREATE TABLE theirs (key serial PRIMARY KEY, u uuid, at timestamptz, n int4, v varchar(3), made timestamptz DEFAULT '2000-01-01', e jsonb)",
+      )
+      await p.bench.run(
+        p.load(
+          'theirs',
+          ['{"u":"9f0c3d2e-0000-4000-8000-000000000000","at":"2024-01-01 10:00:00+02","n":"12","v":"abc","e":"text"}'],
+          { write: 'append' },
+        ),
+      )
+      assert.deepEqual(await p.query('SELECT key, u, at::text, n, v, made::text, e FROM theirs'), [
+        {
+          key: 1,
+          u: '9f0c3d2e-0000-4000-8000-000000000000',
+          at: '2024-01-01 08:00:00+00',
+          n: 12,
+          v: 'abc',
+          made: '2000-01-01 00:00:00+00',
+          e: 'text',
+        },
+      ])
+      await p.bench.run(p.load('theirs', ['{"n":3000000000}'], { write: 'append' }))
+      assert.equal((await typesOf('theirs')).n, 'bigint')
+      await assert.rejects(
+        p.bench.run(p.load('theirs', ['{"v":"too long"}'], { write: 'append' })),
+        /too long.*column v|column v/s,
+      )
+      await assert.rejects(p.bench.run(p.load('theirs', ['{"u":"no uuid"}'], { write: 'append' })), /uuid/)
+    })
+
+    it('with discard drops new fields and values that do not fit, and counts them', async () => {
+      const first = p.load('discards', ['{"id":1,"n":1}'], { write: 'append' })
+      await p.bench.run(first)
+      const attempt = p.bench.start(
+        p.follow(first, ['{"id":2,"n":"x","more":1}', '{"id":3,"n":3}'], { schema_change: 'discard' }),
+      )
+      await attempt.done
+      assert.deepEqual(await p.query('SELECT id::int4, n::int4 FROM discards ORDER BY id'), [
+        { id: 1, n: 1 },
+        { id: 2, n: null },
+        { id: 3, n: 3 },
+      ])
+      assert.ok(
+        attempt.log.some((line) => /1 values did not fit/.test(line)) &&
+          attempt.log.some((line) => /discarded: more/.test(line)),
+      )
+    })
+
+    it('with discard leaves out columns of a table that is copied as it is', async () => {
+      await p.query(
+        "CREATE TABLE wide (a int, b text, c int); INSERT INTO wide VALUES (1, E'tab\\there', 3), (2, NULL, 4); CREATE TABLE narrow (a int, c int)",
+      )
+      const into = { name: 'postgres', config: { ...p.config, table: 'narrow' } }
+      const from = { name: 'postgres', stream: 'public.wide', config: p.config }
+      await p.bench.run(
+        p.bench.job({ source: from, destination: into, sync: { write: 'append', schema_change: 'discard' } }),
+      )
+      assert.deepEqual(await p.query('SELECT a, c FROM narrow ORDER BY a'), [
+        { a: 1, c: 3 },
+        { a: 2, c: 4 },
+      ])
+      await assert.rejects(
+        p.bench.run(p.bench.job({ source: from, destination: into, sync: { write: 'append', schema_change: 'fail' } })),
+        /the field b is new/,
+      )
+      await p.bench.run(p.bench.job({ source: from, destination: into, sync: { write: 'append' } }))
+      assert.deepEqual(Object.keys(await typesOf('narrow')), ['a', 'c', 'b'])
+    })
+
+    it('with fail ends the run when values no longer fit, and changes nothing', async () => {
+      const first = p.load('fails', ['{"id":1}'], { write: 'append' })
+      await p.bench.run(first)
+      await assert.rejects(
+        p.bench.run(p.follow(first, ['{"id":"x"}'], { schema_change: 'fail' })),
+        /values of id no longer fit int8/,
+      )
+      assert.deepEqual(await typesOf('fails'), { id: 'bigint' })
+    })
+
+    it('gives long and odd field names columns that the next run finds again', async () => {
+      const long = 'k'.repeat(80)
+      const line = JSON.stringify({ [`${long}1`]: 1, [`${long}2`]: 2, 'a"b.c': 3, Case: 4, case: 5, '': 6 })
+      const first = p.load('named', [line], { write: 'append' })
+      await p.bench.run(first)
+      await p.bench.run(p.follow(first, [line]))
+      const names = Object.keys(await typesOf('named'))
+      assert.equal(names.length, 6)
+      assert.ok(names.every((name) => Buffer.byteLength(name) <= 63))
+      assert.equal((await p.query('SELECT * FROM named')).length, 2)
+      const [counts] = await p.query(
+        `SELECT ${names.map((name, at) => `count("${name.replaceAll('"', '""')}")::int4 AS c${at}`).join(', ')} FROM named`,
+      )
+      assert.deepEqual(Object.values(counts!), [2, 2, 2, 2, 2, 2])
+    })
+  })
+
+  describe('upsert', () => {
+    it('says what is wrong with a key', async () => {
+      await assert.rejects(p.bench.run(p.load('keyless', plainRows(3), { write: 'upsert' })), /primary_key/)
+      await assert.rejects(
+        p.bench.run(p.load('keyless', plainRows(3), { write: 'upsert', primary_key: ['nope'] })),
+        /nope/,
+      )
+      await assert.rejects(
+        p.bench.run(
+          p.load('keyless', ['{"id":null,"a":1}', '{"id":1,"a":1}'], { write: 'upsert', primary_key: ['id'] }),
+        ),
+        /no value in the primary key/,
+      )
+      await p.query('CREATE TABLE doubled (id int8, name text); INSERT INTO doubled VALUES (1), (1)')
+      await assert.rejects(
+        p.bench.run(p.load('doubled', plainRows(3), { write: 'upsert', primary_key: ['id'] })),
+        /several rows with one value/,
+      )
+    })
+
+    it('merges by several columns into a table without an index', async () => {
+      await p.query(
+        "CREATE TABLE composed (a int, b text, n int); INSERT INTO composed VALUES (1, 'x', 0), (2, 'x', 0)",
+      )
+      await p.bench.run(
+        p.load('composed', ['{"a":1,"b":"x","n":5}', '{"a":1,"b":"y","n":6}'], {
+          write: 'upsert',
+          primary_key: ['a', 'b'],
+        }),
+      )
+      assert.deepEqual(await p.query('SELECT a, b, n FROM composed ORDER BY a, b'), [
+        { a: 1, b: 'x', n: 5 },
+        { a: 1, b: 'y', n: 6 },
+        { a: 2, b: 'x', n: 0 },
+      ])
+    })
+  })
+})
