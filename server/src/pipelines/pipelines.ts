@@ -24,7 +24,7 @@ import type { PipelineConfig } from './config-shape.ts'
 import { hasMask, maskPipelineConfig, restoreMasks } from './masks.ts'
 import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from './references.ts'
 import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
-import { checkSchedule, checkTimezone, nextTime } from './schedule.ts'
+import { checkSchedule, checkTimezone } from './schedule.ts'
 import { forgetTotal } from './totals.ts'
 
 export interface Pipeline {
@@ -203,13 +203,8 @@ export function readTiming(given: Timing, now: Date): CheckedTiming {
   const timezone = given.timezone ?? null
   const enabled = given.enabled ?? true
   if (timezone !== null) checkTimezone(timezone)
-  if (schedule !== null) checkSchedule(schedule, timezone, now)
-  return {
-    schedule,
-    timezone,
-    enabled,
-    next_run_at: schedule !== null && enabled ? nextTime(schedule, timezone, now) : null,
-  }
+  const next = schedule === null ? null : checkSchedule(schedule, timezone, now)
+  return { schedule, timezone, enabled, next_run_at: enabled ? next : null }
 }
 
 /** The next time moves only with what decides it: sending the same schedule again must not skip a tick that is due. */

@@ -17,16 +17,17 @@ const FIELDS = ['minute', 'hour', 'day of the month', 'month', 'day of the week'
 
 /** The next times after `from`, at most `count`; fewer only at the end of the calendar. */
 export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
-  const cron = new Cron(schedule, { mode: '5-part', timezone: timezone ?? 'UTC', paused: true })
-  return cron.nextRuns(count, from)
+  // An offset needs no look into the calendar of a zone, which is the dear part.
+  const zone = timezone === null ? { utcOffset: 0 } : { timezone }
+  return new Cron(schedule, { mode: '5-part', paused: true, ...zone }).nextRuns(count, from)
 }
 
 /** The next time of a schedule that was accepted once, or null. */
 export const nextTime = (schedule: string, timezone: string | null, from: Date): Date | null =>
   nextTimes(schedule, timezone, from, 1)[0] ?? null
 
-/** Refuses what is no schedule, or one that never fires. `now` is the database's. */
-export function checkSchedule(schedule: string, timezone: string | null, now: Date): void {
+/** The next time. Refuses what is no schedule, or one that never fires. `now` is the database's. */
+export function checkSchedule(schedule: string, timezone: string | null, now: Date): Date {
   const fault = findScheduleFault(schedule)
   if (fault !== null) throw new AppError('invalid_input', `schedule: ${fault}`)
   let next: Date | null
@@ -37,6 +38,7 @@ export function checkSchedule(schedule: string, timezone: string | null, now: Da
   }
   if (next === null)
     throw new AppError('invalid_input', `schedule: '${schedule}' never fires, for there is no such day; choose another`)
+  return next
 }
 
 export function checkTimezone(timezone: string): void {
