@@ -5,6 +5,7 @@
  */
 import { configureCells } from '../cell/provider.ts'
 import { ConnectorError, type Source } from '../connectors/contract.ts'
+import { duckdbWasOpened } from '../connectors/file/duckdb.ts'
 import { createEgress } from '../egress/policy.ts'
 import { openBlobs } from '../storage/open-blobs.ts'
 import { usualSizes } from './checkpoints.ts'
@@ -45,7 +46,8 @@ async function perform(job: Job): Promise<void> {
   try {
     const outcome = await executeRun(job, hostOf(log))
     log.flush()
-    send({ type: 'success', outcome, reusable: isReusable(job) })
+    // DuckDB over a tenant's file is a large native parser fed with foreign bytes: what it may have done ends with the process.
+    send({ type: 'success', outcome, reusable: !duckdbWasOpened() })
   } catch (error) {
     log.flush()
     const known = error instanceof ConnectorError ? error : null
@@ -98,7 +100,3 @@ function batchedLog(): Host['log'] & { flush(): void } {
   }
   return { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error'), flush }
 }
-
-/** DuckDB over a tenant's file is a large native parser fed with foreign bytes: what it may have done ends with the process. */
-const isReusable = (job: Job): boolean =>
-  job.source.name !== 'file' && !['csv', 'parquet'].includes(String(job.destination.config.format))
