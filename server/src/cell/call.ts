@@ -11,7 +11,7 @@
  * requests are aborted. A page is handed over before the next one is read, so a slow consumer stops the cell.
  */
 import type { Socket } from 'node:net'
-import { explainExit, explainReport, limitReached, NetworkMissing, protocolBroken } from './failure.ts'
+import { CellFailure, explainExit, explainReport, limitReached, NetworkMissing, protocolBroken } from './failure.ts'
 import type { LogLevel } from './frames.ts'
 import {
   encodeFrame,
@@ -21,6 +21,7 @@ import {
   type HttpRequest,
   type JsonValue,
   ProtocolError,
+  RecordTooDeep,
 } from './frames.ts'
 import type { CellLimits } from './limits.ts'
 import type { CellExit, ZygoteProcess } from './zygote-process.ts'
@@ -129,7 +130,7 @@ class Call {
     try {
       this.#decoder.push(bytes, (frame) => this.#frames.push(frame))
     } catch (error) {
-      this.#fail(error instanceof ProtocolError ? protocolBroken(error.message) : error)
+      this.#fail(explainBreach(error))
       return false
     }
     if (this.#frames.length === 0) return true
@@ -275,6 +276,11 @@ class Call {
     this.#socket.destroy()
     this.#outcome.reject(error)
   }
+}
+
+function explainBreach(error: unknown): unknown {
+  if (error instanceof RecordTooDeep) return new CellFailure('source', error.message)
+  return error instanceof ProtocolError ? protocolBroken(error.message) : error
 }
 
 /** Line breaks and tabs stay; what could move a cursor or forge a line of another log is shown as an escape. */

@@ -4,7 +4,7 @@
  * handed on only when it holds exactly the records it claims. python/cell/protocol.py is the other side.
  */
 import { isUtf8 } from 'node:buffer'
-import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson } from './json-scan.ts'
+import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson, TooDeep } from './json-scan.ts'
 
 export const FRAME_KINDS = { page: 1, log: 2, http: 3, secrets: 4, preview: 5, done: 6, error: 7 } as const
 export const HOST_KINDS = { job: 1, answer: 2 } as const
@@ -59,6 +59,8 @@ export interface CellErrorReport {
 
 /** The cell broke the protocol. The call ends and whatever it sent last counts for nothing. */
 export class ProtocolError extends Error {}
+/** An honest author can get here: the encoder in the cell leaves this one check to the host. */
+export class RecordTooDeep extends ProtocolError {}
 
 /** Cuts a stream of bytes into frames. One frame is in memory at a time, beside the bytes that were pushed last. */
 export class FrameDecoder {
@@ -129,6 +131,7 @@ function decodeFrame(kind: number, payload: Buffer): Frame {
         return { kind: 'error', error: decodeError(payload) }
     }
   } catch (error) {
+    if (error instanceof TooDeep && kind === FRAME_KINDS.page) throw new RecordTooDeep(`a record is ${error.message}`)
     if (error instanceof JsonScanError) throw new ProtocolError(error.message)
     throw error
   }

@@ -32,6 +32,8 @@ const ESCAPED = new Uint8Array(256)
 for (const character of '"\\/bfnrt') ESCAPED[character.charCodeAt(0)] = 1
 
 export class JsonScanError extends Error {}
+/** JSON, but nested deeper than anybody reads. */
+export class TooDeep extends JsonScanError {}
 
 /** The offset just after the string that opens at `start`. */
 function skipString(bytes: Uint8Array, start: number, end: number): number {
@@ -117,7 +119,7 @@ function skipValue(bytes: Uint8Array, start: number, end: number, maxDepth: numb
     const byte = bytes[at]!
     if (byte === QUOTE) at = skipString(bytes, at, end)
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
-      if (++depth > maxDepth) throw new JsonScanError(`nested deeper than ${maxDepth} levels`)
+      if (++depth > maxDepth) throw new TooDeep(`nested deeper than ${maxDepth} levels`)
       const object = byte === OPEN_BRACE
       isObject[depth] = object ? 1 : 0
       at = skipSpace(bytes, at + 1, end)

@@ -49,7 +49,7 @@ function judge(attack: Attack, { failure, leak, canaryIntact }: Aftermath): Verd
   if (attack.assert !== 'limit' && isBeside(failure)) return 'skipped'
   switch (attack.assert) {
     case 'protocol':
-      return failure?.kind === 'sandbox' || failure?.kind === 'limit' ? 'held' : 'escaped'
+      return failure && (failure.kind !== 'source' || failure.message.includes('nested deeper')) ? 'held' : 'escaped'
     case 'limit':
     case 'not_success':
     case 'capped':

@@ -93,6 +93,16 @@ for i in range(3):
   assert.match(large.failure?.message ?? '', /over the limit of 16777216 bytes per record/)
 })
 
+test('a record that nests too deeply is refused as the fault it is', async () => {
+  for (const before of ['', 'yield {"first": 1}\n']) {
+    const { failure } = await read(
+      `${before}deep = {}\nfor _ in range(80): deep = {"a": deep}\nyield SourceRecord("1", deep)`,
+    )
+    assert.equal(failure?.kind, 'source')
+    assert.match(failure.message, /nested deeper than 64 levels/)
+  }
+})
+
 test('recursion without end is an error of the source', async () => {
   const { failure } = await read('def f(n): return f(n + 1)\nyield f(0)')
   assert.equal(failure?.kind, 'source')
