@@ -12,7 +12,7 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
   api_key: Type.Object(
     {
       token: secret(text('The key.')),
-      header: Type.Optional(text('The header that carries it; Authorization unless given.')),
+      header: Type.Optional(text('The header that carries it; X-API-Key unless given.')),
     },
     closed,
   ),
