@@ -57,7 +57,11 @@ export async function startServer(
   const [command, ...prefix] = launcher()
   const init = ['-D', cluster, '-U', 'tester', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8']
   const initdb = path.join(native, 'bin/initdb')
-  await run(command!, [...prefix, initdb, ...init, '--locale=C', '--no-sync', '--no-instructions'], { env })
+  await run(
+    command!,
+    [...prefix, initdb, ...init, '--locale=C', '--no-sync', '--no-instructions', '-c', 'scram_iterations=1'],
+    { env },
+  )
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(cluster, name), text, { mode: 0o600 })
   const port = await findFreePort()
   const all = {

@@ -84,10 +84,11 @@ async function connect(target: Target, options: SessionOptions, encrypted: boole
   client.on('error', () => {})
   signal.addEventListener('abort', destroy, { once: true })
   client.once('end', () => signal.removeEventListener('abort', destroy))
+  const version = watchVersion(client)
   try {
     await client.connect()
-    const version = await pinSettings(client, options)
-    return createSession(client, version, destroy)
+    await pinSettings(client, version(), options)
+    return createSession(client, version(), destroy)
   } catch (error) {
     destroy()
     signal.removeEventListener('abort', destroy)
@@ -110,7 +111,7 @@ function tlsOptions({ tls }: Target) {
   return { ...own, rejectUnauthorized: false }
 }
 
-async function pinSettings(client: pg.Client, options: SessionOptions): Promise<number> {
+async function pinSettings(client: pg.Client, version: number, options: SessionOptions): Promise<void> {
   const settings: Record<string, string> = {
     DateStyle: 'ISO, YMD',
     IntervalStyle: 'postgres',
@@ -126,18 +127,26 @@ async function pinSettings(client: pg.Client, options: SessionOptions): Promise<
     tcp_keepalives_interval: '10',
     tcp_keepalives_count: '3',
   }
+  if (version >= 140000) settings.client_connection_check_interval = '5s'
   if (options.readOnly) settings.default_transaction_read_only = 'on'
   if (!options.keepSearchPath) settings.search_path = 'pg_catalog'
   const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`)
-  const { rows } = await client.query(
-    `SELECT ${calls.join(', ')}, pg_catalog.current_setting('server_version_num') AS version`,
+  await client.query(`SELECT ${calls.join(', ')}`)
+}
+
+/** 180004 for 18.4, from what the server says of itself at the start; 0 where it says nothing of the kind. */
+function watchVersion(client: pg.Client): () => number {
+  let version = 0
+  const { connection } = client as unknown as { connection: NodeJS.EventEmitter }
+  connection.on(
+    'parameterStatus',
+    ({ parameterName, parameterValue }: { parameterName: string; parameterValue: string }) => {
+      if (parameterName !== 'server_version') return
+      const [major = 0, minor = 0] = parameterValue.split(/[. ]/).map((part) => Number.parseInt(part, 10) || 0)
+      version = major * 10000 + minor
+    },
   )
-  const version = Number(rows[0].version)
-  if (version >= 140000) {
-    // Some systems that speak this protocol do not know it, and live without.
-    await client.query("SELECT pg_catalog.set_config('client_connection_check_interval', '5s', false)").catch(() => {})
-  }
-  return version
+  return () => version
 }
 
 function createSession(client: pg.Client, version: number, destroy: () => void): Session {
