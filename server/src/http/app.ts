@@ -3,8 +3,6 @@
  * explicitly; each declares its schemas and the access it needs, and one without access is refused at start.
  */
 import { randomUUID } from 'node:crypto'
-import cors from '@fastify/cors'
-import helmet from '@fastify/helmet'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, {
   type FastifyBaseLogger,
@@ -18,8 +16,10 @@ import { AppError } from '../errors.ts'
 import type { Services } from '../services.ts'
 import { type Access, authenticate } from './authenticate.ts'
 import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
+import { setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { describeApi } from './openapi.ts'
+import { logRequests, makeRequestLogger } from './request-log.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
@@ -66,6 +66,7 @@ export async function createApp(services: Services): Promise<App> {
   const app: App = fastify({
     loggerInstance: services.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    childLoggerFactory: makeRequestLogger,
     bodyLimit: BODY_LIMIT,
     trustProxy: services.config.TRUSTED_PROXIES.length > 0 ? services.config.TRUSTED_PROXIES : false,
     requestIdHeader: false,
@@ -87,28 +88,7 @@ export async function createApp(services: Services): Promise<App> {
   acceptJsonBodies(app)
   guardRoutes(app)
   logRequests(app)
-  await app.register(cors, {
-    origin: (_origin, answer) => answer(null, new URL(services.config.FRONTEND_URL).origin),
-    // Lets the frontend keep the cookie that binds a link with the identity provider; no cookie signs anybody in.
-    credentials: true,
-    exposedHeaders: ['X-Total-Count', 'X-Request-Id', 'Retry-After', 'Content-Disposition', 'ETag'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'X-API-Key', 'X-Request-Id', 'Last-Event-ID', 'Range'],
-    methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
-    maxAge: 600,
-  })
-  await app.register(helmet, {
-    contentSecurityPolicy: {
-      directives: {
-        defaultSrc: ["'self'"],
-        imgSrc: ["'self'", 'data:'],
-        styleSrc: ["'self'", "'unsafe-inline'"],
-        upgradeInsecureRequests: null,
-      },
-    },
-    strictTransportSecurity: services.config.PUBLIC_URL.startsWith('https:'),
-    crossOriginResourcePolicy: { policy: 'cross-origin' },
-    referrerPolicy: { policy: 'no-referrer' },
-  })
+  setHeaders(app, services)
   app.addHook('onRequest', (request) => authenticate(services, request))
   const { METRICS_TOKEN } = services.config
   if (METRICS_TOKEN) await (await import('./routes/metrics.ts')).metricsRoutes(app, services, METRICS_TOKEN)
@@ -145,30 +125,6 @@ function guardRoutes(app: App): void {
     if (access === undefined) throw new Error(`${String(route.method)} ${route.url} does not declare its access`)
     for (const method of [route.method].flat())
       if (method !== 'HEAD') app.routeList.push({ method, url: route.url, access })
-  })
-}
-
-function logRequests(app: App): void {
-  app.addHook('onRequest', async (request, reply) => {
-    reply.header('X-Request-Id', request.id)
-    // Answers hold what only their reader may see; a shared cache must keep none of them.
-    if (request.url.startsWith('/api/')) reply.header('Cache-Control', 'no-store')
-    // PostgreSQL has no place for it in a text. Bodies are looked through where they are parsed.
-    if (request.url.includes('%00'))
-      throw new AppError('invalid_input', 'The address has a NUL character (%00) in it; remove it')
-  })
-  app.addHook('onResponse', async (request, reply) => {
-    const level =
-      reply.statusCode >= 500 ? 'warn' : request.method === 'GET' || request.method === 'OPTIONS' ? 'debug' : 'info'
-    request.log[level](
-      {
-        method: request.method,
-        path: request.url.split('?')[0],
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-      },
-      'request',
-    )
   })
 }
 

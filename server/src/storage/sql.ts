@@ -1,10 +1,19 @@
 /**
  * SQL as text with values beside it. `sql` is a template tag: an interpolated value becomes a parameter, an interpolated
  * Statement is spliced in. Every distinct text gets a name, so PostgreSQL parses and plans it once per connection.
+ *
+ * A text is put together once. The strings of a template are the same object each time its line is passed, so the shape
+ * made of them, and of the shapes spliced into it, is found again by identity.
  */
 export interface Statement {
   readonly text: string
   readonly values: unknown[]
+  readonly name: string
+}
+
+interface Shape {
+  readonly parts: readonly string[]
+  readonly text: string
   readonly name: string
 }
 
@@ -21,49 +30,83 @@ function nameOf(text: string): string {
   return name
 }
 
-const isStatement = (value: unknown): value is Statement =>
-  typeof value === 'object' && value !== null && (value as { isStatement?: boolean }).isStatement === true
-
 class SqlStatement implements Statement {
-  readonly isStatement = true
-  readonly parts: readonly string[]
+  readonly shape: Shape
   readonly values: unknown[]
-  #text: string | undefined
-  constructor(parts: readonly string[], values: unknown[]) {
-    this.parts = parts
+  constructor(shape: Shape, values: unknown[]) {
+    this.shape = shape
     this.values = values
   }
   get text(): string {
-    this.#text ??= this.parts.reduce((text, part, index) => `${text}$${index}${part}`)
-    return this.#text
+    return this.shape.text
   }
   get name(): string {
-    return nameOf(this.text)
+    return this.shape.name
   }
 }
 
-export function sql(strings: TemplateStringsArray, ...inputs: unknown[]): Statement {
-  if (!inputs.some(isStatement)) return new SqlStatement(strings, inputs)
-  const parts: string[] = [strings[0]!]
-  const values: unknown[] = []
-  inputs.forEach((input, index) => {
-    const after = strings[index + 1]!
-    if (isStatement(input)) {
-      const inner = (input as SqlStatement).parts
-      parts[parts.length - 1] += inner[0]!
-      parts.push(...inner.slice(1))
-      values.push(...input.values)
-      parts[parts.length - 1] += after
-    } else {
-      values.push(input)
-      parts.push(after)
-    }
-  })
-  return new SqlStatement(parts, values)
+function makeShape(parts: readonly string[]): Shape {
+  const text = parts.reduce((joined, part, index) => `${joined}$${index}${part}`)
+  let name: string | undefined
+  return {
+    parts,
+    text,
+    // Only what is sent gets a name; most shapes are parts of others.
+    get name() {
+      name ??= nameOf(text)
+      return name
+    },
+  }
 }
 
+const plain = new WeakMap<readonly string[], Shape>()
+const composed = new WeakMap<readonly string[], { inner: (Shape | undefined)[]; shape: Shape }[]>()
+/** A template with more different parts than this is put together anew each time. */
+const COMPOSED_AT_MOST = 32
+
+export function sql(strings: TemplateStringsArray, ...inputs: unknown[]): Statement {
+  if (inputs.some((input) => input instanceof SqlStatement)) return compose(strings, inputs)
+  let shape = plain.get(strings)
+  if (shape === undefined) {
+    shape = makeShape(strings)
+    plain.set(strings, shape)
+  }
+  return new SqlStatement(shape, inputs)
+}
+
+function compose(strings: TemplateStringsArray, inputs: unknown[]): Statement {
+  const inner = inputs.map((input) => (input instanceof SqlStatement ? input.shape : undefined))
+  const values = inputs.flatMap((input) => (input instanceof SqlStatement ? input.values : [input]))
+  const known = composed.get(strings) ?? []
+  const found = known.find((entry) => entry.inner.every((shape, index) => shape === inner[index]))
+  if (found) return new SqlStatement(found.shape, values)
+  const shape = makeShape(splice(strings, inner))
+  if (known.length < COMPOSED_AT_MOST) composed.set(strings, [...known, { inner, shape }])
+  return new SqlStatement(shape, values)
+}
+
+function splice(strings: readonly string[], inner: (Shape | undefined)[]): string[] {
+  const parts: string[] = [strings[0]!]
+  inner.forEach((shape, index) => {
+    const after = strings[index + 1]!
+    if (shape === undefined) parts.push(after)
+    else {
+      parts[parts.length - 1] += shape.parts[0]!
+      parts.push(...shape.parts.slice(1))
+      parts[parts.length - 1] += after
+    }
+  })
+  return parts
+}
+
+const raws = new Map<string, Shape>()
+
 /** Text that is part of the program, never of a request. */
-export const raw = (text: string): Statement => new SqlStatement([text], [])
+export function raw(text: string): Statement {
+  const shape = raws.get(text) ?? makeShape([text])
+  if (raws.size < NAMED_AT_MOST) raws.set(text, shape)
+  return new SqlStatement(shape, [])
+}
 
 /** Several commands in one text, sent as they are. */
 export const script = (text: string): Statement => ({ text, values: [], name: '' })

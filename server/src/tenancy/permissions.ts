@@ -60,8 +60,14 @@ export function can(actor: Powers, permission: Permission, domainId: string | nu
 export const canSomewhere = (actor: Powers, permission: Permission): boolean =>
   can(actor, permission) || Object.keys(actor.domain_roles).some((domainId) => can(actor, permission, domainId))
 
-export const permissionsOf = (role: Role): Permission[] =>
-  (Object.keys(permissions) as Permission[]).filter((permission) => holds(role, permission))
+const held = Object.fromEntries(
+  ROLES.map((role) => [
+    role,
+    (Object.keys(permissions) as Permission[]).filter((permission) => holds(role, permission)),
+  ]),
+) as Record<Role, Permission[]>
+
+export const permissionsOf = (role: Role): Permission[] => held[role]
 
 export function permissionsTable(): string {
   const rows = (Object.keys(permissions) as Permission[]).map(

@@ -91,16 +91,27 @@ test('only the frontend may call from a browser of another origin', async () => 
     assert.equal(status, 204)
     assert.equal(headers['access-control-allow-origin'], FRONTEND, 'a browser of another origin is told no')
     assert.match(String(headers['access-control-allow-headers']), /Authorization/)
+    assert.equal(headers.vary, 'Origin')
   }
+  const read = await app.call('GET', '/api/auth/me', { headers: { origin: FRONTEND } })
+  assert.equal(read.status, 401)
+  assert.equal(read.headers['access-control-allow-origin'], FRONTEND)
+  assert.match(String(read.headers['access-control-expose-headers']), /X-Total-Count/)
+  const local = await app.call('GET', '/api/auth/me')
+  assert.equal(local.headers['access-control-allow-origin'], undefined, 'who names no origin is no browser elsewhere')
 })
 
 test('answers carry headers that keep browsers and caches careful', async () => {
   const { headers } = await app.call('GET', '/api/auth/me')
-  assert.match(String(headers['content-security-policy']), /default-src 'self'/)
-  assert.equal(headers['x-content-type-options'], 'nosniff')
-  assert.equal(headers['x-frame-options'], 'SAMEORIGIN')
-  assert.equal(headers['referrer-policy'], 'no-referrer')
+  assert.equal(headers['content-security-policy'], "default-src 'none'; frame-ancestors 'self'")
   assert.equal(headers['cache-control'], 'no-store')
+  const page = (await app.call('GET', '/docs')).headers
+  assert.match(String(page['content-security-policy']), /default-src 'self'/)
+  for (const answer of [headers, page]) {
+    assert.equal(answer['x-content-type-options'], 'nosniff')
+    assert.equal(answer['x-frame-options'], 'SAMEORIGIN')
+    assert.equal(answer['referrer-policy'], 'no-referrer')
+  }
   assert.equal(headers['x-powered-by'], undefined)
   assert.equal(headers['strict-transport-security'], undefined, 'not without https')
 })
