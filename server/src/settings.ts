@@ -154,6 +154,11 @@ export const settings = {
     default: 1_000_000,
     about: 'HTTP requests that one run of a custom source may make.',
   },
+  CELL_MAX_RESPONSE_BYTES: {
+    ...integer(1024, 2 ** 31),
+    default: 64 * 1024 ** 2,
+    about: 'Bytes of one HTTP answer to a custom source, after decompression.',
+  },
   PYTHON: { ...text('a Python 3.9 or later'), default: 'python3', about: 'Python that runs custom sources.' },
   SANDBOX: {
     ...oneOf('required', 'none'),

@@ -17,6 +17,7 @@ export interface CellEnvironment {
   CELL_MAX_BYTES: number | undefined
   CELL_LOG_BYTES: number
   CELL_MAX_REQUESTS: number
+  CELL_MAX_RESPONSE_BYTES: number
 }
 
 export function cellSettings(config: CellEnvironment): CellSettings {
@@ -26,6 +27,7 @@ export function cellSettings(config: CellEnvironment): CellSettings {
     wall_seconds: config.CELL_WALL_SECONDS,
     log_bytes: config.CELL_LOG_BYTES,
     max_requests: config.CELL_MAX_REQUESTS,
+    max_response_bytes: config.CELL_MAX_RESPONSE_BYTES,
   }
   if (config.CELL_MAX_RECORDS !== undefined) limits.max_records = config.CELL_MAX_RECORDS
   if (config.CELL_MAX_BYTES !== undefined) limits.max_bytes = config.CELL_MAX_BYTES

@@ -147,8 +147,10 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  * connections that are still being made.
  */
 export function createDispatcher(dial: Dial, closing: AbortSignal): Dispatcher {
-  const startTls = buildConnector({ timeout: defaultTimeoutMs })
+  const startTls = buildConnector({ timeout: defaultTimeoutMs, allowH2: true })
   return new Agent({
+    // HTTP/2 where the server offers it.
+    allowH2: true,
     connect(options, callback) {
       const secure = options.protocol === 'https:'
       const port = options.port ? Number(options.port) : secure ? 443 : 80

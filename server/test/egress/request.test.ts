@@ -341,7 +341,7 @@ describe('deadlines', () => {
 
   test('end a body that drips', async () => {
     routes.set('/drip', (_request, response) => response.write('a'))
-    const response = await egress.fetch(`${base}/drip`, { timeoutMs: 50 })
+    const response = await egress.fetch(`${base}/drip`, { timeoutMs: 1000 })
     await assert.rejects(response.text(), { name: 'EgressFailed', reason: 'timeout' })
   })
 
