@@ -4,6 +4,7 @@
  * waits to be taken the socket is paused, so a slow reader slows the server and never fills our memory.
  */
 import type { Submittable } from 'pg'
+import { ConnectorError } from '../contract.ts'
 import type { Session, streamOf } from './session.ts'
 
 export interface Rows {
@@ -93,6 +94,8 @@ class CopyOut implements Submittable {
           return
         }
         this.#left = ((chunk[at + 1]! << 24) | (chunk[at + 2]! << 16) | (chunk[at + 3]! << 8) | chunk[at + 4]!) - 4
+        // Only a server that means harm says so; taken as it is, it would be read backwards for ever.
+        if (this.#left < 0) return void this.#breakOff()
         at += 5
       }
       const end = Math.min(at + this.#left, length)
@@ -127,6 +130,13 @@ class CopyOut implements Submittable {
     this.#used -= end
     this.#ready.push({ bytes, count: countLines(bytes) })
     return true
+  }
+
+  #breakOff(): void {
+    this.#error = new ConnectorError('source', 'The server sent a message with an impossible length')
+    this.#over = true
+    this.#stream?.destroy()
+    this.#wakeUp()
   }
 
   #giveBack(rest: Buffer): void {

@@ -12,6 +12,7 @@
  * Fault points stand before and after each step; tests crash there.
  */
 import { type Column, ConnectorError, type Json, type Load, type LoadContext } from '../contract.ts'
+import { withKnownTypes } from '../schema/type-names.ts'
 import { openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
@@ -73,7 +74,7 @@ export async function openLoad({ context, turn, target, openSession }: LoadInput
     }
     await session.script('COMMIT')
     await sweepStages(session, turn)
-    const existing = (await readColumns(session, target)) ?? context.schema
+    const existing = (await readColumns(session, target)) ?? (context.schema && withKnownTypes(context.schema))
     const written = await readColumns(session, way === 'stage' ? stage : target)
     if (way !== 'merge') have = toTypes(written)
     queue = createPageQueue({

@@ -6,6 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { type Column, ConnectorError, type Encoding, type Page, type SchemaChange } from '../contract.ts'
 import { createRecordEncoder } from '../schema/record-encoder.ts'
 import { MalformedRecord } from '../schema/record-scanner.ts'
+import { requireTypeNames } from '../schema/type-names.ts'
 import { pickFields } from './fields.ts'
 import { createShape, describeChange, type Shape } from './shape.ts'
 
@@ -38,6 +39,7 @@ export interface QueueOptions {
 }
 
 export function createPageQueue(options: QueueOptions): PageQueue {
+  requireTypeNames(options.declared ?? [])
   const shape = createShape({ existing: options.existing, contract: options.contract })
   const items: QueueItem[] = []
   let size = 0

@@ -1,0 +1,78 @@
+/** A server that lies: what it may say must neither reach another database as SQL nor keep us busy for ever. */
+import assert from 'node:assert/strict'
+import { PassThrough } from 'node:stream'
+import { describe, it } from 'node:test'
+import { copyOut } from '../../src/connectors/postgres/copy-out.ts'
+import { createPageQueue } from '../../src/connectors/postgres/page-queue.ts'
+import type { Session } from '../../src/connectors/postgres/session.ts'
+import { isTypeName, withKnownTypes } from '../../src/connectors/schema/type-names.ts'
+
+describe('types that a source declares', () => {
+  const declare = (type: string) =>
+    createPageQueue({ encoding: 'copy', declared: [{ name: 'a', type }], existing: null, contract: 'evolve' })
+
+  it('are refused where they are no type, for they become part of a statement in the destination', () => {
+    for (const type of [
+      'int4); DROP TABLE people; --',
+      'text DEFAULT current_user',
+      'int4 REFERENCES people',
+      'text COLLATE "C"',
+      'public.mood',
+      '"char"',
+      'int4\n',
+      '',
+    ])
+      assert.throws(() => declare(type), /a type that PostgreSQL does not have/, type)
+  })
+
+  it('are taken in every form in which PostgreSQL writes them', () => {
+    for (const type of [
+      'int8',
+      'bigint',
+      'numeric(10,2)',
+      'numeric(3,-2)',
+      'character varying(255)',
+      'double precision',
+      'timestamp(3) without time zone',
+      'time with time zone',
+      'interval day to second(3)',
+      'interval year to month',
+      'bit varying(5)',
+      'text[]',
+      'numeric(10,2)[]',
+      'timestamp with time zone[]',
+      'tstzrange',
+      'nummultirange',
+    ])
+      assert.ok(isTypeName(type), type)
+    assert.equal(declare('numeric(10,2)').shape.written()[0]?.type, 'numeric(10,2)')
+  })
+
+  it('kept from another database become text where only that one knew them', () => {
+    const kept = [
+      { name: 'a', type: 'int8' },
+      { name: 'b', type: 'mood); DROP TABLE people; --' },
+    ]
+    assert.deepEqual(
+      withKnownTypes(kept).map(({ type }) => type),
+      ['int8', 'text'],
+    )
+  })
+})
+
+it('a message with an impossible length ends the reading', { timeout: 10_000 }, async () => {
+  for (const length of [0, 3, 0x80000000, 0xffffffff]) {
+    const stream = new PassThrough()
+    stream.on('data', () => {})
+    const session = {
+      client: { query: (copy: { submit(wire: object): void }) => copy.submit({ query() {}, stream }) },
+    } as unknown as Session
+    const rows = copyOut(session, 'COPY people TO STDOUT')
+    const next = rows.next()
+    const message = Buffer.from('d\0\0\0\0 some bytes that follow it')
+    message.writeUInt32BE(length, 1)
+    stream.write(message)
+    await assert.rejects(next, /impossible length/)
+    assert.ok(stream.destroyed)
+  }
+})
