@@ -8,9 +8,10 @@ import { findDestination, findSource } from '../connectors/registry.ts'
 import { applyDefaults, isObject } from '../connectors/settings.ts'
 import type { Egress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
+import { findReadableParts } from '../runs/readable-outputs.ts'
 import { createRedact } from '../runs/redact.ts'
 import type { BlobStore } from '../storage/blobs.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Database } from '../storage/database.ts'
 import type { SecretBox } from '../storage/secret-box.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { refuse } from './config.ts'
@@ -160,18 +161,8 @@ async function readOutputs(
   config: Record<string, unknown>,
 ): Promise<OutputReader> {
   const runId = config.run_id
-  const parts = typeof runId === 'string' ? await findParts(db, organizationId, runId) : null
+  const parts = typeof runId === 'string' ? await findReadableParts(db, organizationId, runId) : null
   return { blobs, parts: (id) => (id === runId ? parts : null) }
-}
-
-async function findParts(
-  db: Queryable,
-  organizationId: string,
-  runId: string,
-): Promise<ReturnType<OutputReader['parts']>> {
-  const row = await db.first<{ output_parts: { key: string; size: number }[] }>(sql`
-    SELECT output_parts FROM runs WHERE id::text = ${runId} AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL`)
-  return row?.output_parts ?? null
 }
 
 const aborted = (signal: AbortSignal) =>

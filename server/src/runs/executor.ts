@@ -11,6 +11,7 @@ import { openBlobs } from '../storage/open-blobs.ts'
 import { usualSizes } from './checkpoints.ts'
 import { executeRun } from './execute.ts'
 import type { ExecutorSettings, FromExecutor, ToExecutor } from './executor-messages.ts'
+import { trimError } from './executor-reports.ts'
 import type { Host, Job } from './job.ts'
 
 let settings: ExecutorSettings | undefined
@@ -52,7 +53,12 @@ async function perform(job: Job): Promise<void> {
     log.flush()
     const known = error instanceof ConnectorError ? error : null
     const message = known?.message ?? `An unforeseen error: ${error instanceof Error ? error.message : String(error)}`
-    send({ type: 'failure', kind: known?.kind ?? 'internal', message, transient: known?.transient ?? false })
+    send({
+      type: 'failure',
+      kind: known?.kind ?? 'internal',
+      message: trimError(message),
+      transient: known?.transient ?? false,
+    })
   }
 }
 

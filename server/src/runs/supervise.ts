@@ -10,9 +10,11 @@ import { SecretLost } from '../storage/secret-box.ts'
 import type { ClaimedRun } from './claim.ts'
 import type { FromExecutor } from './executor-messages.ts'
 import type { Executor, ExecutorPool } from './executor-pool.ts'
+import { findReportFault, trimError } from './executor-reports.ts'
 import { finishFailed, finishSuccess, type Held, handOver, retryLater, saveCheckpoint, saveSchema } from './finish.ts'
 import type { Counts, Job, Outcome } from './job.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
+import { findReadableParts } from './readable-outputs.ts'
 import { createRedact, type Redact } from './redact.ts'
 import { formatDuration } from './sentences.ts'
 import { removeStrayParts, stagePrefix } from './stage.ts'
@@ -21,7 +23,7 @@ import { untilDatabaseAnswers } from './until-database-answers.ts'
 
 /** How an attempt ended. `lost` means that the run is no longer ours and nothing more may be written. */
 type Verdict =
-  | { end: 'success'; outcome: Outcome }
+  | { end: 'success'; outcome: Outcome; reusable: boolean }
   | { end: 'failure'; kind: string; message: string; transient: boolean }
   | { end: 'cancelled' }
   | { end: 'lost' }
@@ -84,7 +86,7 @@ async function attemptRun(
       stopped,
       execute(services, supervised, executor, job, log, pinned.config.run.timeout_minutes),
     ])
-    reusable = verdict.end === 'success'
+    reusable = verdict.end === 'success' && verdict.reusable
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
     await conclude(services, run, log, redact, verdict, pinned)
@@ -149,9 +151,8 @@ async function makeJob(
 async function readableOutputs(services: Services, run: ClaimedRun, source: Job['source']): Promise<Job['outputs']> {
   const wanted = source.name === 'file' && typeof source.config.run_id === 'string' ? source.config.run_id : null
   if (wanted === null) return {}
-  const row = await services.db.first<{ output_parts: { key: string; size: number }[] }>(sql`
-    SELECT output_parts FROM runs WHERE id::text = ${wanted} AND organization_id = ${run.organization_id} AND status = 'success' AND output_parts IS NOT NULL`)
-  return row ? { [wanted]: row.output_parts } : {}
+  const parts = await findReadableParts(services.db, run.organization_id, wanted)
+  return parts ? { [wanted]: parts } : {}
 }
 
 /** Runs the job and resolves with how it ended; it rejects never. */
@@ -182,7 +183,17 @@ function execute(
     const used = executor.residentMb()
     if (used > config.RUN_MEMORY_MB) resolve(outOfMemory(config.RUN_MEMORY_MB, used))
   }, MEMORY_CHECK_MS)
-  executor.onMessage((message) => void receive(services, supervised, executor, log, message, resolve))
+  executor.onMessage((message) => {
+    receive(services, supervised, executor, log, message, resolve).catch((error: Error) => {
+      services.log.error({ err: error, run_id: run.id }, 'a message of an executor could not be dealt with')
+      resolve({
+        end: 'failure',
+        kind: 'internal',
+        message: 'the worker could not deal with what its executor reported',
+        transient: true,
+      })
+    })
+  })
   void executor.ended.then(({ code, signal, stderr }) =>
     resolve(explainEnd(code, signal, stderr, config.RUN_MEMORY_MB)),
   )
@@ -204,6 +215,14 @@ async function receive(
   resolve: (verdict: Verdict) => void,
 ): Promise<void> {
   const { run } = supervised
+  const fault = findReportFault(run, message)
+  if (fault !== null)
+    return resolve({
+      end: 'failure',
+      kind: 'internal',
+      message: `the executor reported something that can not be kept: ${fault}`,
+      transient: false,
+    })
   switch (message.type) {
     case 'ready':
       return
@@ -234,7 +253,7 @@ async function receive(
       return resolve(
         over
           ? { end: 'failure', kind: 'limit', message: over, transient: false }
-          : { end: 'success', outcome: message.outcome },
+          : { end: 'success', outcome: message.outcome, reusable: message.reusable === true },
       )
     }
     case 'failure':
@@ -246,8 +265,10 @@ async function overQuota(services: Services, run: ClaimedRun, parts: { size: num
   const gigabytes = services.config.ORG_STORAGE_GB
   if (gigabytes === undefined) return null
   const own = parts.reduce((sum, part) => sum + part.size, 0)
-  const row = await services.db.first<{ stored: number }>(sql`
-    SELECT coalesce(sum(output_file_size), 0)::bigint AS stored FROM runs WHERE organization_id = ${run.organization_id} AND output_file IS NOT NULL`)
+  const row = await untilDatabaseAnswers(() =>
+    services.db.first<{ stored: number }>(sql`
+      SELECT coalesce(sum(output_file_size), 0)::bigint AS stored FROM runs WHERE organization_id = ${run.organization_id} AND output_file IS NOT NULL`),
+  )
   if ((row?.stored ?? 0) + own <= gigabytes * 1e9) return null
   return `the outputs of your organization would take more than ${gigabytes} GB; delete pipelines that are no longer needed, or set config.run.keep_output to false`
 }
@@ -310,7 +331,7 @@ async function conclude(
     )
     return
   }
-  const error = redact(`${verdict.kind}: ${verdict.message}`)
+  const error = trimError(redact(`${verdict.kind}: ${verdict.message}`))
   const tries = run.failed_attempts + 1
   const { max_attempts = 1, backoff_seconds = DEFAULT_BACKOFF_SECONDS } = pinned?.config.run ?? {}
   if (verdict.transient && tries < max_attempts) {
