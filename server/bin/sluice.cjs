@@ -11,7 +11,11 @@ function findNode() {
   try {
     return require.resolve('node-' + process.platform + '-' + process.arch + '/bin/node')
   } catch (error) {
-    console.error('Sluice needs Node 24 or later, and this is ' + process.version + '. Run `npm ci` in its folder, or install Node 24.')
+    console.error(
+      'Sluice needs Node 24 or later, and this is ' +
+        process.version +
+        '. Run `npm ci` in its folder, or install Node 24.'
+    )
     process.exit(1)
   }
 }
