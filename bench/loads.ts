@@ -38,6 +38,9 @@ interface Figure {
   peakMb: number
 }
 
+/** As the worker starts its executors. */
+const executorFlags = ['--max-old-space-size=512', '--max-semi-space-size=8']
+
 type Measure = (task: Task, client: pg.Client) => Promise<void>
 
 const bare: Record<string, Measure> = {
@@ -108,6 +111,7 @@ async function measure(task: Task): Promise<Figure> {
 function measureApart(task: Task): Promise<Figure> {
   return new Promise((resolve, reject) => {
     const child = fork(fileURLToPath(import.meta.url), [], {
+      execArgv: executorFlags,
       env: { ...process.env, LOADS_TASK: JSON.stringify(task) },
     })
     child.once('message', (figure) => resolve(figure as Figure))

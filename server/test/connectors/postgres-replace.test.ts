@@ -106,6 +106,21 @@ describe('replace into postgres', () => {
     })
   }
 
+  it('exchanges the rows of a table that belongs to somebody else', async () => {
+    await p.query(`CREATE ROLE loader LOGIN PASSWORD 'loader-pw'; GRANT CREATE, USAGE ON SCHEMA public TO loader;
+      CREATE TABLE foreign_one (id int8, name text); INSERT INTO foreign_one VALUES (9, 'old');
+      GRANT SELECT, INSERT, UPDATE, DELETE ON foreign_one TO loader`)
+    const job = p.load('foreign_one', lines(1, 3))
+    const config = { ...job.destination.config, user: 'loader', password: 'loader-pw', schema: 'public' }
+    await p.query('GRANT ALL ON _sluice_marks TO loader')
+    await p.bench.run({ ...job, destination: { name: 'postgres', config } })
+    assert.deepEqual(await idsOf('foreign_one'), [1, 2, 3])
+    assert.equal(
+      (await p.query("SELECT relowner::regrole::text AS owner FROM pg_class WHERE relname = 'foreign_one'"))[0]!.owner,
+      'tester',
+    )
+  })
+
   it('shows a reader the old rows or the new ones, also one that holds an older snapshot and looks later', async () => {
     await p.query(
       'CREATE TABLE watched (id int8, name text); INSERT INTO watched SELECT g FROM generate_series(1, 1000) g',

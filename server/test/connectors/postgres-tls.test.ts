@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ConnectorError } from '../../src/connectors/contract.ts'
+import { copyIn } from '../../src/connectors/postgres/copy-in.ts'
+import { copyOut } from '../../src/connectors/postgres/copy-out.ts'
 import { openSession } from '../../src/connectors/postgres/session.ts'
 import { type ConnectionSettings, resolveTarget } from '../../src/connectors/postgres/settings.ts'
 import { createEgress } from '../../src/egress/policy.ts'
@@ -47,6 +49,29 @@ describe('postgres over TLS', () => {
     assert.equal(await connect({ mode: 'prefer' }), true)
     assert.equal(await connect({ mode: 'require' }), true)
     assert.equal(await connect({ mode: 'disable' }), false)
+  })
+
+  it('carries rows both ways', async () => {
+    const { port, user, password } = server
+    const target = resolveTarget({
+      host: '127.0.0.1',
+      port,
+      user,
+      password,
+      database: 'postgres',
+      tls: { mode: 'require' },
+    })
+    const options = { egress, signal: AbortSignal.timeout(20_000), side: 'source', application: 'test' } as const
+    const [reader, writer] = [await openSession(target, options), await openSession(target, options)]
+    await writer.script('CREATE TABLE public.numbers (n int8)')
+    const copy = copyIn(writer, 'COPY public.numbers FROM STDIN')
+    for await (const { bytes } of copyOut(reader, 'COPY (SELECT generate_series(1, 200000)) TO STDOUT'))
+      await copy.write(bytes)
+    assert.equal(await copy.finish(), 200000)
+    const [row] = await reader.query('SELECT count(*)::int4 AS n, sum(n)::int8::text AS total FROM public.numbers')
+    assert.deepEqual(row, { n: 200000, total: '20000100000' })
+    await reader.close()
+    await writer.close()
   })
 
   it('proves who the server is where it is asked to', async () => {

@@ -25,18 +25,20 @@ the type they are made of.
 password files are refused.
 
 A query is described before it runs and must be one SELECT. Queries find their tables by the search path of the role.
+PostgreSQL 11 or later.
 `.trim()
 
 export const destinationNotes = `
 Rows arrive by COPY and every checkpoint is one transaction together with its mark, a row in the table \`_sluice_marks\` of the
 target schema. So each row is there once, whatever dies: a worker, a connection in the middle of COMMIT, or an older attempt that
-comes back. Do not change that table, and keep it with the data in backups.
+comes back. Do not change that table, and keep it with the data in backups. Where several roles load into one schema, all need
+SELECT, INSERT and UPDATE on it.
 
 **append** adds the rows of every run. **upsert** merges every checkpoint by \`primary_key\`: of several records with one key the last
 wins, and a record without a key fails the run. The table gets a primary key, or an existing one a unique index, on those columns.
 **replace** loads beside the old rows and publishes in one transaction: readers see the old or the new rows, never a mixture, also
 those that hold an older snapshot. Where nothing hangs on the table the new one takes its name, with owner, grants, comments and
-indexes; where views, foreign keys, triggers or policies do, its rows are exchanged instead. Where rows of other tables refer to it,
+indexes; where views, foreign keys, triggers or policies do, or the role does not own it, its rows are exchanged instead. Where rows of other tables refer to it,
 rows are matched by the primary key, and one that is gone but still referred to fails the run and leaves the old rows. A run without
 any record leaves the old rows too, unless \`allow_empty\` is set.
 A source that cannot resume is loaded beside the table in append and upsert as well, and published at its end. Tables that begin with
@@ -52,5 +54,5 @@ the run. The first run of a new table may always shape it. Columns are never dro
 cannot store, become U+FFFD, and the log counts them.
 
 Several pipelines may write one table: their checkpoints take turns. The role needs CREATE on the schema (which is created if it may
-create it) and, for replace, must own the table.
+create it), and must own a table whose columns are to change. PostgreSQL 12 or later.
 `.trim()

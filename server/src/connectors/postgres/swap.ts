@@ -21,6 +21,7 @@ export async function findSwapObstacles(session: Session, name: TableName): Prom
        SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2
      )
      SELECT 'kind' AS obstacle FROM target WHERE relkind <> 'r' OR relispartition OR relpersistence <> 'p' OR reltablespace <> 0 OR reloftype <> 0
+     UNION ALL SELECT 'owner' FROM target WHERE NOT pg_has_role(relowner, 'USAGE')
      UNION ALL SELECT 'row security' FROM target WHERE relrowsecurity OR relforcerowsecurity
      UNION ALL SELECT 'replica identity' FROM target WHERE relreplident <> 'd'
      UNION ALL SELECT 'inheritance' FROM target c WHERE EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhparent, inhrelid))
