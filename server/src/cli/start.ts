@@ -14,6 +14,7 @@ interface RunningRole {
 }
 
 const AFTER_DRAIN_MS = 1500
+const LINGERS_AT_MOST_MS = 300
 
 export async function start(roles: RoleName[]): Promise<number> {
   const config = readConfig()
@@ -36,6 +37,8 @@ export async function start(roles: RoleName[]): Promise<number> {
     // Roles are left only where a later one did not start.
     await Promise.all(running.map((role) => role.stop(AbortSignal.abort())))
     await services.close()
+    // Everything is closed; whatever still keeps the process alive must not keep it from ending.
+    setTimeout(() => process.exit(), LINGERS_AT_MOST_MS).unref()
   }
   services.log.info('stopped')
   return 0

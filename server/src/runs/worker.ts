@@ -88,31 +88,40 @@ export async function startWorker(services: Services): Promise<Worker> {
     services.state.queue = `${what} fails`
     log.warn({ err: error }, `${what} failed; trying again soon`)
   }
+  /** What was told while nobody listened is found by looking. */
+  const lookNow = () => void look().catch(fail('looking for waiting and lost runs'))
   const giveUpSilently = () => {
     // Before the lease ends, with room for the processes to go.
     if (Date.now() - renewedAt < leaseMs * 0.8) return
     for (const supervised of held.values()) supervised.stop('lost')
   }
+  // First of all, for this alone can fail: where there is no database, nothing must be left behind that keeps us alive.
+  const stopListening = await db
+    .listen(
+      CHANNEL,
+      (payload) => {
+        const { message, run_id } = readMessage(payload)
+        if (message === 'ready') wake()
+        if (message === 'cancel') held.get(run_id)?.stop('cancelled')
+      },
+      lookNow,
+    )
+    .catch(async (error: Error) => {
+      await pool.close()
+      throw error
+    })
   const timers = [
-    setInterval(() => void look().catch(fail('looking for lost runs')), lookMs),
+    setInterval(lookNow, lookMs),
     setInterval(() => void renew().catch(fail('renewing leases')), leaseMs / 4),
     setInterval(() => void writeProgress(services, held).catch(fail('noting progress')), PROGRESS_MS),
     setInterval(giveUpSilently, Math.min(1000, leaseMs / 10)),
   ]
-  const stopListening = await db.listen(
-    CHANNEL,
-    (payload) => {
-      const { message, run_id } = readMessage(payload)
-      if (message === 'ready') wake()
-      if (message === 'cancel') held.get(run_id)?.stop('cancelled')
-    },
-    // What was told while nobody listened is found by looking.
-    () => void look().catch(fail('looking for waiting runs')),
-  )
 
   return {
     async stop(deadline) {
       stopping = true
+      // A claim under way may still bring runs; they are handed over or finished like the others.
+      await claim().catch(() => {})
       const handOverAll = () => {
         for (const supervised of held.values()) supervised.stop('handed over')
       }
