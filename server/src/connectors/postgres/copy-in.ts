@@ -7,7 +7,6 @@ import type { Session, streamOf } from './session.ts'
 
 interface Wire {
   query(text: string): void
-  sendCopyFail(message: string): void
   stream: ReturnType<typeof streamOf>
 }
 
@@ -84,17 +83,6 @@ export class CopyIn implements Submittable {
     if (this.#error) throw this.#error
     this.#wire!.stream.write(copyDone)
     return this.#finished.promise
-  }
-
-  /** Gives up; the transaction around it is then failed. */
-  async fail(): Promise<void> {
-    try {
-      await this.#opened.promise
-      if (!this.#error) this.#wire!.sendCopyFail('given up')
-      await this.#finished.promise
-    } catch {
-      // That is the answer to giving up.
-    }
   }
 }
 

@@ -96,7 +96,7 @@ export const postgresDestination: Destination<typeof settings> = {
         context: context as LoadContext,
         turn,
         target: { schema: turn.schema, table },
-        openSession: () => open(context, applicationOf(turn)),
+        openSession: (signal) => open({ ...context, signal }, applicationOf(turn)),
       })
       return explainLoad(context, load)
     })

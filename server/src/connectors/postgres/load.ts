@@ -17,7 +17,7 @@ import { openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
 import { takeTurnAt } from './locks.ts'
-import { advanceMark, publishMark, setCursor, setStage, type Turn } from './marks.ts'
+import { advanceMark, lockMark, publishMark, setCursor, setStage, type Turn } from './marks.ts'
 import { checkKey, mergeRows, mergeTable } from './merge.ts'
 import { quoteTable, type TableName } from './names.ts'
 import { createPageQueue, type PageQueue } from './page-queue.ts'
@@ -29,12 +29,14 @@ import { readColumns } from './table.ts'
 /** A checkpoint this small waits in memory, and its transaction is over in a moment. */
 const HOLD_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 256 * 1024
+/** A cancelled run has seconds to be gone. */
+const CLEAN_UP_MS = 2000
 
 export interface LoadInput {
   context: LoadContext
   turn: Turn
   target: TableName
-  openSession(): Promise<Session>
+  openSession(signal: AbortSignal): Promise<Session>
 }
 
 type Way = 'stage' | 'append' | 'merge'
@@ -44,7 +46,7 @@ export async function openLoad({ context, turn, target, openSession }: LoadInput
   const way: Way =
     sync.write === 'replace' || !context.resumable ? 'stage' : sync.write === 'upsert' ? 'merge' : 'append'
   const stage: TableName = { schema: turn.schema, table: stageName(turn) }
-  const connection = await openConnection(openSession, turn, signal, log)
+  const connection = await openConnection(() => openSession(signal), turn, signal, log)
   let checkpoint = 0
   let published = false
   let told = false
@@ -181,17 +183,17 @@ export async function openLoad({ context, turn, target, openSession }: LoadInput
     await connection.commit((mark) => mark.published)
   }
 
-  /** Leaves no stage that nobody could go on with. */
+  /** Leaves no stage that nobody could go on with. The signal has ended our own session, so this is another one. */
   async function cleanUp(): Promise<void> {
-    const { session } = connection
-    await open?.loader.fail()
-    await session.script('ROLLBACK')
-    if (way !== 'stage' || context.resumable || published) return
-    await session.script('BEGIN')
-    const mark = await connection.lockOwnMark()
-    await session.script(`DROP TABLE IF EXISTS ${quoteTable(stage)}`)
-    await setStage(session, turn, mark.checkpoint, null, true)
+    const session = await openSession(AbortSignal.timeout(CLEAN_UP_MS))
+    await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
+    const mark = await lockMark(session, turn)
+    if (mark?.seq === turn.seq && mark.attempt === turn.attempt && !mark.published) {
+      await session.script(`DROP TABLE IF EXISTS ${quoteTable(stage)}`)
+      await setStage(session, turn, mark.checkpoint, null, true)
+    }
     await session.script('COMMIT')
+    await session.close()
   }
 
   return {
@@ -223,11 +225,9 @@ export async function openLoad({ context, turn, target, openSession }: LoadInput
     },
 
     async abort() {
-      const late = setTimeout(() => connection.session.destroy(), 3000)
-      // Where it fails, the next attempt and the sweep clean up as well.
-      if (!signal.aborted) await cleanUp().catch(() => undefined)
-      clearTimeout(late)
       connection.session.destroy()
+      // Where this fails, the next attempt and the sweep do it.
+      if (way === 'stage' && !context.resumable && !published) await cleanUp().catch(() => undefined)
     },
   }
 }

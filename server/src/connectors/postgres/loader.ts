@@ -24,8 +24,6 @@ export interface Loader {
   write(item: QueueItem): Promise<void>
   /** Ends the COPY; the rows are in the table. */
   finish(): Promise<void>
-  /** Gives the COPY up. */
-  fail(): Promise<void>
 }
 
 export function createLoader(session: Session, signal: AbortSignal, table: LoadTable): Loader {
@@ -50,11 +48,6 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
       await copy.write(rows, release)
     },
     finish,
-    async fail() {
-      const ending = copy
-      copy = null
-      await ending?.fail()
-    },
   }
 }
 
