@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { AppError, catalogue, type ErrorCode } from '../errors.ts'
+import { ruleOf } from './schemas/common.ts'
 
 export function handleError(
   error: FastifyError | AppError | Error,
@@ -10,6 +11,9 @@ export function handleError(
   const known = toAppError(error)
   if (known.status >= 500) request.log.error({ err: error }, 'request failed')
   else request.log.debug({ detail: known.message, status: known.status }, 'request refused')
+  // Fastify would close the connection on a body that is too large. A client that still sends would then find it
+  // broken, and most never read the answer; so the rest is read and dropped, as with every other refusal.
+  if (known.status === 413) reply.removeHeader('connection')
   void reply
     .code(known.status)
     .headers(known.headers)
@@ -18,11 +22,9 @@ export function handleError(
 }
 
 export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {
-  void reply
-    .code(404)
-    .send({
-      detail: `There is no ${request.method} ${shorten(request.url.split('?')[0]!)}; the API reference is at /docs`,
-    })
+  void reply.code(404).send({
+    detail: `There is no ${request.method} ${shorten(request.url.split('?')[0]!)}; the API reference is at /docs`,
+  })
 }
 
 /** What is not HTTP at all never becomes a request; it gets the same form of answer. */
@@ -82,6 +84,18 @@ function describeFault(error: FastifyError): string {
       return `${place}: must not be empty`
     case 'maxLength':
       return `${place}: must be at most ${String(params.limit)} characters long`
+    case 'pattern':
+      return `${place}: ${ruleOf(String(params.pattern))}`
+    case 'minItems':
+      return `${place}: must have at least ${String(params.limit)} item${params.limit === 1 ? '' : 's'}`
+    case 'maxItems':
+      return `${place}: must have at most ${String(params.limit)} items`
+    case 'uniqueItems':
+      return `${place}: must not have the same item twice`
+    case 'minimum':
+      return `${place}: must be ${String(params.limit)} or more`
+    case 'maximum':
+      return `${place}: must be at most ${String(params.limit)}`
     case 'anyOf':
     case 'oneOf':
       return `${place}: does not fit; see /docs for what is allowed`

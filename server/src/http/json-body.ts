@@ -2,6 +2,7 @@
  * JSON bodies. Parsed without prototypes being touched, and refused where PostgreSQL could not store them as they are:
  * a NUL, a lone surrogate, or nesting deeper than anything we accept.
  */
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import { AppError } from '../errors.ts'
 
@@ -9,13 +10,19 @@ const MAX_DEPTH = 100
 
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (_request, text, done) => {
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (_request, bytes, done) => {
     try {
-      done(null, parseBody(text))
+      done(null, parseBody(decodeBody(bytes)))
     } catch (error) {
       done(error as Error, undefined)
     }
   })
+}
+
+/** Bytes that are no UTF-8 would be replaced without a word, and something else be stored than was sent. */
+export function decodeBody(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw new AppError('invalid_input', 'The body is not valid JSON: it is not UTF-8')
+  return bytes.toString()
 }
 
 export function parseBody(text: string): unknown {

@@ -27,15 +27,22 @@ export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<obj
   }
   textAjv ??= make({ coerceTypes: true, useDefaults: true })
   const validate = textAjv.compile(schema) as unknown as FastifyValidationResult
-  if (httpPart !== 'params') return validate
-  const check: FastifyValidationResult = (params: Record<string, string>) => {
-    lowerIds(params)
-    const valid = validate(params)
+  const booleans = booleansOf(schema)
+  if (httpPart !== 'params' && booleans.length === 0) return validate
+  const check: FastifyValidationResult = (values: Record<string, string>) => {
+    if (httpPart === 'params') lowerIds(values)
+    for (const name of booleans)
+      if (/^(true|false)$/i.test(values[name] ?? '')) values[name] = values[name]!.toLowerCase()
+    const valid = validate(values)
     check.errors = validate.errors ?? null
     return valid
   }
   return check
 }
+
+/** Python writes `True`: what a client makes of its own value of that kind is taken in any case of letters. */
+const booleansOf = (schema: { properties?: Record<string, { type?: unknown }> }): string[] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, { type }]) => (type === 'boolean' ? [name] : []))
 
 /** An id may come in capitals; ours are compared as text and are in small letters. */
 function lowerIds(params: Record<string, string>): void {

@@ -2,11 +2,28 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { AppError, catalogue } from '../../src/errors.ts'
-import { parseBody } from '../../src/http/json-body.ts'
+import { decodeBody, parseBody } from '../../src/http/json-body.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const FRONTEND = 'https://console.example.com'
 const app = await startApp({ FRONTEND_URL: `${FRONTEND}/app` })
+
+/** Sends each text in full, whatever comes back meanwhile, and returns all that came. */
+async function converse(texts: string[]): Promise<string> {
+  if (!app.app.server.listening) await app.app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.app.server.address() as { port: number }
+  return new Promise<string>((resolve, reject) => {
+    let answer = ''
+    const socket = connect(port, '127.0.0.1', () => {
+      for (const text of texts) socket.write(text)
+    })
+    socket.on('data', (chunk) => {
+      answer += chunk
+    })
+    socket.on('end', () => resolve(answer))
+    socket.on('error', reject)
+  })
+}
 
 test('an error is JSON with a detail and nothing else', async () => {
   const answers = [
@@ -67,6 +84,33 @@ test('a body over 1 MB is 413, one just under it is read', async () => {
   assert.equal((await app.call('POST', '/api/auth/login', { body: body(1024 * 1024 - 100) })).status, 400)
 })
 
+test('a client that sends a body far too large can send it all, then reads 413 and may go on', async () => {
+  const body = 'x'.repeat(6 * 1024 * 1024)
+  const answers = await converse([
+    `POST /api/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  ])
+  assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200'])
+})
+
+test('a fault is told in words, not as a pattern', async () => {
+  const person = await registerPerson(app)
+  const details = [
+    await app.call('PUT', '/api/organization', { as: person, body: { name: ' ' } }),
+    await app.call('POST', '/api/users/invite', { as: person, body: { email: 'nobody', role: 'viewer' } }),
+    await app.call('POST', '/api/domains', { as: person, body: { name: 'x', color: 'red' } }),
+    await app.call('POST', '/api/webhooks', { as: person, body: { url: 'https://example.com', events: [] } }),
+    await app.call('GET', '/api/domains?limit=0', { as: person }),
+  ].map(({ body }) => body.detail)
+  assert.deepEqual(details, [
+    'name: must not be blank',
+    'email: must be an address such as ada@example.com',
+    'color: must have the form #RRGGBB, such as #3366cc',
+    'events: must have at least 1 item',
+    'limit: must be 1 or more',
+  ])
+})
+
 test('nothing is coerced in a body, and __proto__ is refused', async () => {
   const person = await registerPerson(app)
   const rename = (body: unknown) => app.call('PUT', '/api/organization', { as: person, body })
@@ -79,6 +123,8 @@ test('nothing is coerced in a body, and __proto__ is refused', async () => {
 test('a text that the database could not store is refused where it is parsed', () => {
   for (const text of ['{"a":"\\u0000"}', '{"\\u0000":1}', '{"a":["\\ud800"]}', '['.repeat(101) + ']'.repeat(101)])
     assert.throws(() => parseBody(text), AppError, text.slice(0, 20))
+  assert.throws(() => decodeBody(Buffer.from('7b2261223a22ff227d', 'hex')), AppError, 'a byte that is no UTF-8')
+  assert.equal(decodeBody(Buffer.from('"é"')), '"é"')
   assert.deepEqual(parseBody('{"a":"\\ud83d\\ude00"}'), { a: '😀' })
   assert.equal(parseBody('  '), undefined)
 })
@@ -138,20 +184,8 @@ test('it says that it lives, and whether it is ready', async () => {
 })
 
 test('what is not HTTP gets the same form of answer', async () => {
-  await app.app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = app.app.server.address() as { port: number }
-  const ask = (text: string) =>
-    new Promise<string>((resolve, reject) => {
-      let answer = ''
-      const socket = connect(port, '127.0.0.1', () => socket.write(text))
-      socket.on('data', (chunk) => {
-        answer += chunk
-      })
-      socket.on('end', () => resolve(answer))
-      socket.on('error', reject)
-    })
   for (const text of ['nonsense\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`]) {
-    const answer = await ask(text)
+    const answer = await converse([text])
     assert.match(answer, /^HTTP\/1\.1 400 /)
     assert.deepEqual(Object.keys(JSON.parse(answer.split('\r\n\r\n')[1]!)), ['detail'])
   }

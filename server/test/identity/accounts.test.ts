@@ -21,16 +21,7 @@ const login = (email: string, password = PASSWORD) => app.call('POST', '/api/aut
 test('who registers owns a new organization and is signed in', async () => {
   const { status, body } = await register(' Ada@Example.com ', { name: ' Ada Lovelace ' })
   assert.equal(status, 201)
-  assert.deepEqual(Object.keys(body).sort(), [
-    'access_token',
-    'expires_in',
-    'organization',
-    'refresh_token',
-    'token_type',
-    'user',
-  ])
-  assert.equal(body.token_type, 'bearer')
-  assert.equal(body.expires_in, 86_400)
+  assert.deepEqual(Object.keys(body).sort(), ['access_token', 'organization', 'refresh_token', 'user'])
   assert.deepEqual(body.user, { id: body.user.id, email: 'ada@example.com', name: 'Ada Lovelace', role: 'owner' })
   assert.equal(body.organization.name, 'Analytical Engines')
   assert.match(body.organization.slug, /^analytical-engines-[a-z0-9]{6}$/)
@@ -141,6 +132,9 @@ test('signing in opens the organization used last', async () => {
     sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${second!.id}, ${person.id}, 'viewer')`,
   )
   const first = await login(person.email.toUpperCase())
+  const { token_type, expires_in, ...result } = first.body
+  assert.deepEqual([token_type, expires_in], ['bearer', 86_400])
+  assert.deepEqual(Object.keys(result).sort(), ['access_token', 'organization', 'refresh_token', 'user'])
   assert.equal(first.status, 200)
   assert.equal(first.body.organization.id, person.organization_id)
   const switched = await app.call('POST', '/api/auth/switch', { as: first.body, body: { organization_id: second!.id } })

@@ -104,6 +104,8 @@ test('counts come only when asked for, and count the own pipelines', async () =>
       ['none', 0],
     ],
   )
+  const python = await call('GET', '/api/domains?include_counts=True', { as: owner })
+  assert.deepEqual(python.body, counted.body, 'as Python writes it')
 })
 
 test('a list is newest first, paged, clamped and counted', async () => {

@@ -14,6 +14,7 @@ import {
   MyOrganization,
   Refresh,
   Register,
+  SignedIn,
   Switch,
 } from '../schemas/auth.ts'
 import { Message, problems } from '../schemas/common.ts'
@@ -48,7 +49,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         description:
           'Opens the organization used last. After 10 failed sign-ins for an address, or 50 from a client, within 15 minutes the answer is 429.',
         body: Login,
-        response: { 200: AuthenticationResult, ...problems('invalid_input', 'unauthenticated', 'too_many_requests') },
+        response: { 200: SignedIn, ...problems('invalid_input', 'unauthenticated', 'too_many_requests') },
       },
     },
     (request) => login(db, tokens, request.body, origin(request)),
@@ -64,7 +65,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         description:
           'Each refresh token is used once. Using one again later than 30 seconds afterwards ends the session.',
         body: Refresh,
-        response: { 200: AuthenticationResult, ...problems('invalid_input', 'unauthenticated') },
+        response: { 200: SignedIn, ...problems('invalid_input', 'unauthenticated') },
       },
     },
     (request) => refreshSession(db, tokens, request.body.refresh_token, origin(request)),
@@ -151,7 +152,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         summary: 'Open another of your organizations',
         body: Switch,
         response: {
-          200: AuthenticationResult,
+          200: SignedIn,
           ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
         },
       },

@@ -15,10 +15,14 @@ export const UpdateOrganization = Type.Object({ name: Name })
 export const AuthenticationResult = Type.Object({
   access_token: Type.String(),
   refresh_token: Type.String(),
-  token_type: Type.Literal('bearer'),
-  expires_in: Type.Integer({ description: 'Seconds until the access token expires' }),
   user: Type.Object({ id: Uuid, email: Type.String(), name: Type.String(), role: RoleName }),
   organization: OrganizationView,
+})
+/** What login, refresh and switch answer. */
+export const SignedIn = Type.Object({
+  ...AuthenticationResult.properties,
+  token_type: Type.Literal('bearer'),
+  expires_in: Type.Integer({ description: 'Seconds until the access token expires' }),
 })
 
 export const DomainRoleView = Type.Object({

@@ -14,10 +14,22 @@ export const Nullable = <T extends TSchema>(schema: T) => {
     ...(values && { enum: [...values, null] }),
   })
 }
+const patternRules = new Map<string, string>()
+/** A pattern, with what it asks for in words: that is what a caller reads whose text does not fit. */
+export const patternOf = (pattern: string, rule: string): string => {
+  patternRules.set(pattern, rule)
+  return pattern
+}
+export const ruleOf = (pattern: string): string => patternRules.get(pattern) ?? `must match ${pattern}`
+
+export const NOT_BLANK = patternOf('\\S', 'must not be blank')
 /** A text for people: not empty, not blank, not endless. */
-export const Name = Type.String({ minLength: 1, maxLength: 200, pattern: '\\S' })
+export const Name = Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK })
 export const Description = Type.String({ maxLength: 2000 })
-export const Email = Type.String({ maxLength: 254, pattern: '^\\s*[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)*\\s*$' })
+export const Email = Type.String({
+  maxLength: 254,
+  pattern: patternOf('^\\s*[^\\s@]+@[^\\s@.]+(\\.[^\\s@.]+)*\\s*$', 'must be an address such as ada@example.com'),
+})
 export const RoleName = Type.Enum([...ROLES])
 export const Message = Type.Object({ message: Type.String() })
 export const Problem = Type.Object({ detail: Type.String() }, { description: 'What is wrong and what to do' })

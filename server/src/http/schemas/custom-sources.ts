@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Description, Name, Nullable, Timestamp, Uuid } from './common.ts'
+import { Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
 
 const Code = Type.String({ minLength: 1, description: 'Python; at most 512 KB' })
 const AnyObject = (description: string) =>
@@ -13,7 +13,10 @@ export const CreateCustomSource = Type.Object({
   source_name: Type.String({
     minLength: 1,
     maxLength: 100,
-    pattern: '^[A-Za-z][A-Za-z0-9_.-]*$',
+    pattern: patternOf(
+      '^[A-Za-z][A-Za-z0-9_.-]*$',
+      'must begin with a letter and hold only letters, digits, _ . and -',
+    ),
     description: 'Letters, digits, _ . and -; unique in the organization',
   }),
   code: Code,
@@ -32,7 +35,6 @@ const item = {
   source_name: Type.String(),
   streams: Type.Array(Type.String()),
   description: Nullable(Type.String()),
-  version: Type.Integer(),
   created_at: Timestamp,
 }
 

@@ -1,7 +1,10 @@
 import { Type } from 'typebox'
-import { Description, Name, Nullable, Paging, Timestamp, Uuid } from './common.ts'
+import { Description, Name, Nullable, Paging, patternOf, Timestamp, Uuid } from './common.ts'
 
-const Color = Type.String({ pattern: '^#[0-9A-Fa-f]{6}$', description: '`#RRGGBB`' })
+const Color = Type.String({
+  pattern: patternOf('^#[0-9A-Fa-f]{6}$', 'must have the form #RRGGBB, such as #3366cc'),
+  description: '`#RRGGBB`',
+})
 
 export const CreateDomain = Type.Object({
   name: Name,

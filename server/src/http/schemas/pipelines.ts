@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { RUN_STATUSES } from '../../runs/states.ts'
-import { Name, Nullable, Paging, Timestamp, Uuid } from './common.ts'
+import { Name, NOT_BLANK, Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
 const Schedule = Nullable(
   Type.String({
@@ -41,7 +41,7 @@ export const BulkPipelines = Type.Object({
     description: 'Each gets a pipeline',
   }),
   name_pattern: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, pattern: '\\S', description: 'May hold {source} and {stream}' }),
+    Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK, description: 'May hold {source} and {stream}' }),
   ),
   schedule: Type.Optional(Schedule),
   timezone: Type.Optional(Timezone),
