@@ -14,6 +14,13 @@ import { type Queryable, sql } from '../storage/database.ts'
 const SHAPE = /^[0-9A-Za-z*,/-]+$/
 const NAMES = /^(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)$/i
 const FIELDS = ['minute', 'hour', 'day of the month', 'month', 'day of the week'] as const
+const BOUNDS = [
+  [0, 59],
+  [0, 23],
+  [1, 31],
+  [1, 12],
+  [0, 7],
+] as const
 
 /** The next times after `from`, at most `count`; fewer only at the end of the calendar. */
 export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
@@ -69,6 +76,12 @@ function findScheduleFault(schedule: string): string | null {
     const words = part.match(/[A-Za-z]+/g) ?? []
     const wrong = words.find((word) => index < 3 || !NAMES.test(word))
     if (wrong !== undefined) return `the ${FIELDS[index]} has '${wrong.slice(0, 40)}', which is no name of it`
+    const [least, most] = BOUNDS[index]!
+    const outside = part
+      .replace(/\/\d+/g, '')
+      .match(/\d+/g)
+      ?.find((each) => +each < least || +each > most)
+    if (outside !== undefined) return `the ${FIELDS[index]} must be ${least} to ${most}, not ${outside.slice(0, 40)}`
   }
   return null
 }
