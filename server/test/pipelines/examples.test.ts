@@ -14,7 +14,11 @@ const { call, person } = engine
 type Answer = (query: URLSearchParams, request: IncomingMessage, body: string) => unknown
 
 const tickets = Array.from({ length: 5 }, (_, index) => ({ id: index + 1, subject: `Ticket ${index + 1}` }))
-const albums = Array.from({ length: 120 }, (_, index) => ({ id: `a${index}`, name: `Album ${index}`, uri: `album:${index}` }))
+const albums = Array.from({ length: 120 }, (_, index) => ({
+  id: `a${index}`,
+  name: `Album ${index}`,
+  uri: `album:${index}`,
+}))
 const posts = Array.from({ length: 7 }, (_, index) => ({ id: index + 1, title: `Post ${index + 1}` }))
 const launches = Array.from({ length: 5 }, (_, index) => ({ id: `l${index}`, mission_name: `Mission ${index}` }))
 
