@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import fc from 'fast-check'
 import { plainRows } from '../harness/conformance.ts'
+import { assertSameRows } from '../harness/ledger.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 
 describe('tables that postgres loads shape', () => {
@@ -168,6 +170,31 @@ describe('tables that postgres loads shape', () => {
       )
       assert.deepEqual(Object.values(counts!), [2, 2, 2, 2, 2, 2])
     })
+  })
+
+  it('hold random records without losing a digit or a character', async () => {
+    const text = fc.string({ unit: 'binary', maxLength: 40 }).map((value) => JSON.stringify(value.replaceAll('\0', '')))
+    const digits = fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }).map(String)
+    const decimal = fc
+      .tuple(digits, fc.nat({ max: 999999999 }))
+      .map(([whole, part]) => `${whole}.${String(part).padStart(12, '0')}`)
+    const time = fc
+      .date({ min: new Date('0001-01-02T00:00:00Z'), max: new Date('9999-12-30T00:00:00Z'), noInvalidDate: true })
+      .map((value) => JSON.stringify(value.toISOString()))
+    const nested = fc
+      .object({ maxDepth: 3, values: [fc.string(), fc.integer(), fc.boolean(), fc.constant(null)] })
+      .map((value) => JSON.stringify(value).replaceAll('\\u0000', ''))
+    const maybe = (arbitrary: fc.Arbitrary<string>) => fc.option(arbitrary, { nil: 'null' })
+    const record = fc
+      .tuple(maybe(text), maybe(digits), maybe(decimal), maybe(fc.boolean().map(String)), maybe(time), maybe(nested))
+      .map(([t, i, d, b, at, n]) => `{"t":${t},"i":${i},"d":${d},"b":${b},"at":${at},"n":${n}}`)
+    const rows = fc.sample(record, { seed: 7, numRuns: 150 })
+    await p.bench.run(p.load('random', rows, { write: 'replace' }, { pageRecords: 30 }))
+    const loaded = await p.query<{ row: string }>('SELECT row_to_json(whole)::text AS row FROM random AS whole')
+    assertSameRows(
+      loaded.map(({ row }) => row),
+      rows,
+    )
   })
 
   describe('upsert', () => {
