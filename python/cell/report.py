@@ -37,14 +37,15 @@ def describe(error):
     kind, transient = classify(error)
     try:
         text = str(error)
-        trace = own_lines(error)
+        # What the platform words itself has no line of the author's to show.
+        trace = "" if isinstance(error, JobError) else own_lines(error)
     except Exception as second:
         text = trace = "(its text cannot be shown: %s)" % type(second).__name__
     if isinstance(error, SystemExit):
         text = "the source ended itself with exit code %s" % text
     return {
         "kind": kind,
-        "type": type(error).__name__[:200],
+        "type": "ValueError" if isinstance(error, JobError) else type(error).__name__[:200],
         "text": text[:4000].encode("utf-8", "replace").decode(),
         "traceback": trace[-16000:].encode("utf-8", "replace").decode(),
         "transient": transient,

@@ -57,6 +57,15 @@ class Config(unittest.TestCase):
         ):
             build(self.CODE, {"size": "10"})
 
+    def test_a_required_setting_is_missed_only_when_it_is_read_where_no_config_was_given(self):
+        code = f"class C(SourceConfig):\n    region: str\n    size: int = 5\nclass S(AbstractSource):{METHODS}"
+        source = build(code)
+        self.assertEqual((source.config.size, source.config.get("region"), list(source.config)), (5, None, ["size"]))
+        with self.assertRaisesRegex(AttributeError, "config: 'region' is missing"):
+            source.config.region
+        with self.assertRaisesRegex(ConfigError, "'region' is missing"):
+            build(code, config={"size": 1})
+
     def test_asking_for_streams_needs_no_settings(self):
         self.assertEqual(build(self.CODE, strict=False).get_streams(), ["a"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Iterable, Mapping
 
-from svc.source.fields import own_annotations
+from svc.source.fields import declared_fields, own_annotations
 from svc.source.models import ConfigError, SourceAuth, SourceConfig
 
 __all__ = ["AbstractSource", "ConfigError", "Source", "SourceConfig"]
@@ -156,7 +156,8 @@ def build_settings(cls: type, values: dict[str, Any], strict: bool) -> Any:
     settings = cls.__new__(cls)
     settings._fill(values, strict)
     prepare = getattr(settings, "__post_init__", None)
-    if prepare is not None and strict:
+    complete = all(settings._is_set(name) for name in declared_fields(cls))
+    if prepare is not None and strict and complete:
         prepare()
     return settings
 

@@ -45,8 +45,12 @@ def declared_fields(cls: type) -> dict[str, tuple[Any, Any]]:
 
 
 def fill_fields(target: Any, values: Mapping[str, Any], kind: str, strict: bool = True) -> None:
-    """Sets the given values, then the defaults of declared fields. All missing or wrong ones are named in one error."""
+    """Sets the given values, then the defaults of declared fields. All missing or wrong ones are named in one error.
+
+    Where no config was given at all, required fields stay unset: a source that does not read them works without.
+    """
     problems = []
+    later = strict and kind == "config" and not values
     fields = declared_fields(type(target))
     for name, value in values.items():
         hint = fields[name][0] if name in fields else None
@@ -57,6 +61,8 @@ def fill_fields(target: Any, values: Mapping[str, Any], kind: str, strict: bool 
         _set(target, str(name), value)
     for name, (_, default) in fields.items():
         if name in values:
+            continue
+        if default is MISSING and later:
             continue
         if default is MISSING:
             problems.append(f"'{name}' is missing")

@@ -59,9 +59,12 @@ class _Settings(Mapping[str, Any]):
         fill_fields(self, values, self._kind, strict)
 
     def _names(self) -> list[str]:
-        names = dict.fromkeys(name for name in declared_fields(type(self)))
+        names = dict.fromkeys(name for name in declared_fields(type(self)) if self._is_set(name))
         names.update(dict.fromkeys(name for name in vars(self) if not name.startswith("_")))
         return list(names)
+
+    def _is_set(self, name: str) -> bool:
+        return name in vars(self) or hasattr(type(self), name)
 
     def __getitem__(self, name: str) -> Any:
         if name in self._names():
@@ -80,6 +83,8 @@ class _Settings(Mapping[str, Any]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in declared_fields(type(self)):
+            raise AttributeError(f"{self._kind}: {name!r} is missing; give it in the source's {self._kind}")
         given = ", ".join(self._names()) or "nothing"
         raise AttributeError(f"{self._kind} has no {name!r} (it has {given}); add it to the source's {self._kind}")
 
