@@ -8,7 +8,7 @@ import type { Authentication } from '../connectors/contract.ts'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
 import { AuthenticationFailed, type Credentials, createCredentials } from './credentials.ts'
 import { encodeWithBodies, HOST_KINDS, type HttpRequest, type JsonValue } from './frames.ts'
-import { type ExchangeAnswer, exchange } from './http-exchange.ts'
+import { type ExchangeAnswer, type ExchangeRequest, exchange } from './http-exchange.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
@@ -27,6 +27,8 @@ export interface Broker {
 }
 
 const PARALLEL = 8
+/** The answers of a batch travel together; so many of the largest are held in memory at most. */
+const BATCH_ANSWERS = 2
 const DEFAULT_TIMEOUT_SECONDS = 30
 const MAX_TIMEOUT_SECONDS = 300
 const MAX_RETRIES = 10
@@ -36,6 +38,8 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
 type Answer = ExchangeAnswer | { error: { kind: ErrorKind; message: string }; passing?: boolean }
+
+type Room = ExchangeRequest['room']
 
 interface Attempt {
   answer: Answer
@@ -64,10 +68,11 @@ class HttpBroker implements Broker {
 
   async answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
     const answers: Answer[] = new Array(requests.length)
+    const room = { bytes: BATCH_ANSWERS * this.#options.limits.max_response_bytes }
     let next = 0
     const serve = async (): Promise<void> => {
       for (let index = next++; index < requests.length; index = next++) {
-        answers[index] = await this.#perform(requests[index]!, signal)
+        answers[index] = await this.#perform(requests[index]!, room, signal)
       }
     }
     if (requests.length === 1) await serve()
@@ -76,14 +81,18 @@ class HttpBroker implements Broker {
   }
 
   /** Sends a request as often as it takes. */
-  async #perform(request: HttpRequest, signal: AbortSignal): Promise<Answer> {
+  async #perform(request: HttpRequest, room: Room, signal: AbortSignal): Promise<Answer> {
     const retries = Math.min(request.retries ?? 0, MAX_RETRIES)
     const timeoutMs = clampTimeout(request.timeout)
     let renewed = false
     for (let attempt = 0; ; attempt++) {
-      const { answer, header } = await this.#attempt(request, timeoutMs, signal)
+      const { answer, header } = await this.#attempt(request, room, timeoutMs, signal)
+      const letGo = () => {
+        if ('status' in answer) room.bytes += answer.body.length
+      }
       if ('status' in answer && answer.status === 401 && header && !renewed && this.#credentials.renew(header)) {
         renewed = true
+        letGo()
         continue
       }
       if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
@@ -92,11 +101,12 @@ class HttpBroker implements Broker {
       if (pauseMs > 2000) {
         this.#options.log?.(`waiting ${Math.round(pauseMs / 1000)} s before asking ${hostOf(request.url)} again`)
       }
+      letGo()
       await sleep(pauseMs, undefined, { signal })
     }
   }
 
-  async #attempt(request: HttpRequest, timeoutMs: number, signal: AbortSignal): Promise<Attempt> {
+  async #attempt(request: HttpRequest, room: Room, timeoutMs: number, signal: AbortSignal): Promise<Attempt> {
     const { limits } = this.#options
     if (++this.#requests > limits.max_requests)
       return { answer: overLimit('max_requests', limits.max_requests), header: null }
@@ -106,7 +116,7 @@ class HttpBroker implements Broker {
       for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
       if (request.auth) header = await this.#credentials.header(signal)
       if (header !== null) headers[header.name.toLowerCase()] ??= header.value
-      return { answer: await this.#send(request, headers, timeoutMs, signal), header }
+      return { answer: await this.#send(request, headers, room, timeoutMs, signal), header }
     } catch (error) {
       signal.throwIfAborted()
       return { answer: explain(error, limits), header }
@@ -116,6 +126,7 @@ class HttpBroker implements Broker {
   async #send(
     request: HttpRequest,
     headers: Record<string, string>,
+    room: Room,
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<Answer> {
@@ -128,6 +139,7 @@ class HttpBroker implements Broker {
       body,
       timeoutMs,
       maxBytes: limits.max_response_bytes,
+      room,
       signal,
     })
     this.#bytes += answer.body.length

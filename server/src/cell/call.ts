@@ -36,7 +36,8 @@ export interface CellPage {
 export interface CellHandlers {
   /** The cell goes on when this returns. */
   page?(page: CellPage): Promise<void> | undefined | void
-  preview?(records: JsonValue[]): void
+  /** `size` is what they take as JSON. */
+  preview?(records: JsonValue[], size: number): void
   /** One line, without line breaks and control characters. */
   log?(level: LogLevel, line: string): void
   /** The answer frame. The signal is aborted when the call ends. */
@@ -180,7 +181,7 @@ class Call {
         this.#log(frame.level, frame.text)
         return undefined
       case 'preview':
-        this.#handlers.preview?.(frame.records)
+        this.#handlers.preview?.(frame.records, frame.size)
         return undefined
       case 'done':
         this.#result = frame.result

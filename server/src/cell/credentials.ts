@@ -68,6 +68,9 @@ interface ClientSettings {
 const TOKEN_TIMEOUT_MS = 30_000
 /** A token is renewed this long before it ends, so that none expires on its way. */
 const RENEWAL_MARGIN_MS = 30_000
+/** A server that gives out a new one for every request must not fill our memory with them. */
+const REMEMBERED_TOKENS = 10
+const LONGEST_TOKEN = 16 * 1024
 
 class ClientCredentials implements Credentials {
   readonly #egress: Egress
@@ -114,6 +117,7 @@ class ClientCredentials implements Credentials {
       )
     }
     this.obtained.push(token.value)
+    if (this.obtained.length > REMEMBERED_TOKENS) this.obtained.shift()
     return token
   }
 
@@ -145,7 +149,7 @@ function readToken(body: string): { value: string; until: number } | null {
   }
   if (typeof answer !== 'object' || answer === null) return null
   const { access_token: value, expires_in: seconds } = answer as Record<string, unknown>
-  if (typeof value !== 'string' || value === '') return null
+  if (typeof value !== 'string' || value === '' || value.length > LONGEST_TOKEN) return null
   const lifetimeMs = Number(seconds) > 0 ? Number(seconds) * 1000 : 3_600_000
   return { value, until: Date.now() + Math.max(lifetimeMs - RENEWAL_MARGIN_MS, lifetimeMs / 2) }
 }

@@ -18,7 +18,8 @@ const MAX_BYTES: Readonly<Record<number, number>> = {
   [FRAME_KINDS.log]: 64 * 1024 + 1,
   [FRAME_KINDS.http]: 24 * MIB,
   [FRAME_KINDS.secrets]: 0,
-  [FRAME_KINDS.preview]: 24 * MIB,
+  // Sent once it is larger than 4 MiB (python/cell/operations.py), at the latest with the next record.
+  [FRAME_KINDS.preview]: 20 * MIB + 64 * 1024,
   [FRAME_KINDS.done]: 4 * MIB,
   [FRAME_KINDS.error]: MIB,
 }
@@ -45,7 +46,7 @@ export type Frame =
   | { kind: 'log'; level: LogLevel; text: string }
   | { kind: 'http'; requests: HttpRequest[] }
   | { kind: 'secrets' }
-  | { kind: 'preview'; records: JsonValue[] }
+  | { kind: 'preview'; records: JsonValue[]; size: number }
   | { kind: 'done'; result: JsonValue }
   | { kind: 'error'; error: CellErrorReport }
 
@@ -124,7 +125,7 @@ function decodeFrame(kind: number, payload: Buffer): Frame {
       case FRAME_KINDS.secrets:
         return { kind: 'secrets' }
       case FRAME_KINDS.preview:
-        return { kind: 'preview', records: decodePreview(payload) }
+        return { kind: 'preview', records: decodePreview(payload), size: payload.length }
       case FRAME_KINDS.done:
         return { kind: 'done', result: parseJson(payload) }
       default:

@@ -19,6 +19,8 @@ export interface ExchangeRequest {
   timeoutMs: number
   /** After decompression. */
   maxBytes: number
+  /** What is left for the answers of a whole batch, which are in memory together. */
+  room: { bytes: number }
   signal: AbortSignal
 }
 
@@ -43,6 +45,7 @@ export async function exchange(egress: Egress, request: ExchangeRequest): Promis
     if (redirects === MAX_REDIRECTS) {
       throw new EgressFailed('redirects', `${hop.url.host} redirects more than ${MAX_REDIRECTS} times`)
     }
+    request.room.bytes += answer.body.length
     hop = nextHop(hop, answer.status, location)
   }
 }
@@ -66,7 +69,7 @@ function firstHop(request: ExchangeRequest): Hop {
 function sendHop(
   dispatcher: Dispatcher,
   hop: Hop,
-  { signal, maxBytes, timeoutMs }: ExchangeRequest,
+  { signal, maxBytes, timeoutMs, room }: ExchangeRequest,
   deadline: number,
 ): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
@@ -86,6 +89,7 @@ function sendHop(
     }
     const fail = (error: Error): void => {
       if (!settle()) return
+      room.bytes += size
       controller?.abort(error)
       reject(error)
     }
@@ -116,7 +120,9 @@ function sendHop(
         },
         onResponseData(_, chunk) {
           size += chunk.length
+          room.bytes -= chunk.length
           if (size > maxBytes) fail(tooLarge(hop.url.host, maxBytes))
+          else if (room.bytes < 0) fail(noRoom())
           else chunks.push(chunk)
         },
         onResponseEnd() {
@@ -141,6 +147,9 @@ function listHeaders(raw: Record<string, string | string[] | undefined>): [strin
   return headers
 }
 
+const noRoom = () =>
+  new EgressFailed('too_large', 'the answers of one batch of requests are too large together; send fewer at once')
+
 /** A longer chain than any server uses is there to multiply work. */
 const MAX_ENCODINGS = 3
 const decoders = {
@@ -152,7 +161,11 @@ const decoders = {
   raw: promisify(inflateRaw),
 }
 
-async function decompress(answer: ExchangeAnswer, hop: Hop, { maxBytes }: ExchangeRequest): Promise<ExchangeAnswer> {
+async function decompress(
+  answer: ExchangeAnswer,
+  hop: Hop,
+  { maxBytes, room }: ExchangeRequest,
+): Promise<ExchangeAnswer> {
   const encodings = answer.headers
     .filter(([name]) => name === 'content-encoding')
     .flatMap(([, value]) => value.toLowerCase().split(','))
@@ -164,7 +177,12 @@ async function decompress(answer: ExchangeAnswer, hop: Hop, { maxBytes }: Exchan
     throw new EgressFailed('encoding', `${host} sent an answer compressed ${encodings.length} times`)
   }
   let body = answer.body
-  for (const name of encodings.reverse()) body = await decode(name, body, host, maxBytes)
+  for (const name of encodings.reverse()) {
+    const packed = body.length
+    body = await decode(name, body, host, maxBytes)
+    room.bytes -= body.length - packed
+    if (room.bytes < 0) throw noRoom()
+  }
   const headers = answer.headers.filter(([name]) => name !== 'content-encoding' && name !== 'content-length')
   return { ...answer, headers, body }
 }

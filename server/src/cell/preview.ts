@@ -27,11 +27,14 @@ export interface PreviewResult {
 }
 
 const DEFAULT_RECORDS = 10
+/** A preview is held in memory as objects, which can be ten times as large, beside those of others. */
+const MAX_BYTES = 16 * 1024 * 1024
 
 export async function previewSource(input: PreviewInput): Promise<PreviewResult> {
   const started = performance.now()
   const records: PreviewRecord[] = []
   const maxRecords = input.max_records ?? DEFAULT_RECORDS
+  let bytes = 0
   const job = {
     op: 'preview',
     stream: input.stream,
@@ -40,9 +43,16 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
     source_name: input.source_name ?? null,
   }
   const { result, logs, failure } = await callForPerson(input, job, {
-    preview(found) {
+    preview(found, size) {
       if (records.length + found.length > maxRecords) {
         throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
+      }
+      bytes += size
+      if (bytes > MAX_BYTES) {
+        throw new CellFailure(
+          'limit',
+          `the records take more than ${MAX_BYTES >> 20} MB; ask for fewer with max_records`,
+        )
       }
       records.push(...(found as unknown as PreviewRecord[]))
     },

@@ -1,15 +1,16 @@
 /** Replaces known secrets in text that people read. An encoded secret is not recognised: docs say so. */
-import { MASK } from '../connectors/secrets.ts'
+import { type Masking, maskTexts } from '../connectors/masking.ts'
 
-/** Shorter ones would mask half of every line, and protect nothing worth it. */
-const SHORTEST = 4
-
-export function createRedactor(secrets: () => Iterable<string>): (text: string) => string {
+/** `secrets` may grow while a call goes on: tokens are obtained on the way. */
+export function createRedactor(secrets: () => readonly string[]): Masking {
+  let known: readonly string[] = []
+  let mask = maskTexts(known)
   return (text) => {
-    let clean = text
-    for (const secret of [...secrets()].sort((a, b) => b.length - a.length)) {
-      if (secret.length >= SHORTEST) clean = clean.replaceAll(secret, MASK)
+    const now = secrets()
+    if (now.length !== known.length || now.some((secret, index) => secret !== known[index])) {
+      known = [...now]
+      mask = maskTexts(known)
     }
-    return clean
+    return mask(text)
   }
 }

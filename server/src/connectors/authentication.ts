@@ -29,6 +29,9 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
   ),
 }
 
+/** Each is a secret to look for in every line of a log. */
+const MOST_PARAMS = 100
+
 export const NO_AUTHENTICATION: Authentication = { type: 'none', params: {} }
 
 /** Faults of an `authentication` object. `allowed` null: any type (custom sources). `none` is always accepted. */
@@ -38,6 +41,8 @@ export function findAuthenticationFaults(value: unknown, allowed: readonly strin
   if (unknown.length > 0) return unknown.map((name) => `${path}.${name}: unknown field; known are type, params`)
   if (typeof value.type !== 'string' || value.type === '') return [`${path}.type: must be a string`]
   if (value.params !== undefined && !isObject(value.params)) return [`${path}.params: must be an object`]
+  if (Object.keys(value.params ?? {}).length > MOST_PARAMS)
+    return [`${path}.params: must have at most ${MOST_PARAMS} parameters`]
   const schema = Object.hasOwn(authenticationTypes, value.type) ? authenticationTypes[value.type] : undefined
   if (allowed !== null && value.type !== 'none' && !allowed.includes(value.type)) {
     return [`${path}.type: '${value.type.slice(0, 60)}' is not offered here; use ${[...allowed, 'none'].join(', ')}`]

@@ -115,15 +115,14 @@ function openReference(type: 'source' | 'destination', row: SavedRow | null, box
 
 const broken = (sentence: string) => new ConnectorError('config', sentence)
 
-/** Every secret in it, for the redaction of logs. Of a custom source every text may be one. */
+/** Every secret in it, for the redaction of logs, the surest first. Of a custom source every text may be one. */
 export function secretsOf({ source, destination }: Pick<ResolvedConfig, 'source' | 'destination'>): string[] {
   const builtIn = findSource(source.name)
   const found = findDestination(destination.name)
   return [
-    ...(builtIn
-      ? [...authenticationSecrets(source.authentication), ...secretValues(builtIn.settings, source.config)]
-      : [...textsOf(source.authentication.params), ...textsOf(source.config)]),
+    ...(builtIn ? authenticationSecrets(source.authentication) : textsOf(source.authentication.params)),
     ...(found ? secretValues(found.settings, destination.config) : textsOf(destination.config)),
+    ...(builtIn ? secretValues(builtIn.settings, source.config) : textsOf(source.config)),
   ]
 }
 

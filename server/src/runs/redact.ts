@@ -2,31 +2,36 @@
  * Secrets that a run knows, kept out of its log and its error: as they are, and in the encodings in which they travel
  * (base64, URL, JSON). A secret of several lines is also hidden line by line, for a log is made of lines.
  */
-export type Redact = (text: string) => string
+import { type Masking, maskTexts, SHORTEST } from '../connectors/masking.ts'
 
-const MASK = '********'
-/** Shorter ones are too common as parts of other words to be hidden without hiding everything. */
-const SHORTEST = 4
+export type Redact = Masking
+
 const SHORTEST_LINE = 12
+/** Every text of a custom source's settings may be a secret, and there may be thousands; these many are looked for encoded too. */
+const SUREST = 200
+const LONGEST_ENCODED = 16 * 1024
 
 export function createRedact(secrets: readonly string[]): Redact {
-  const forms = new Set<string>()
-  for (const secret of secrets) {
-    if (secret.length < SHORTEST) continue
-    for (const form of encodings(secret)) forms.add(form)
-    for (const line of secret.split(/\r?\n/)) if (line.trim().length >= SHORTEST_LINE) forms.add(line.trim())
-  }
-  if (forms.size === 0) return (text) => text
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length)
-  const pattern = new RegExp(longestFirst.map((form) => RegExp.escape(form)).join('|'), 'g')
-  return (text) => text.replace(pattern, MASK)
+  return maskTexts(formsOf([...new Set(secrets)].filter((secret) => secret.length >= SHORTEST)))
 }
+
+function* formsOf(secrets: readonly string[]): Generator<string> {
+  const surest = secrets.slice(0, SUREST)
+  yield* surest
+  for (const secret of surest) if (secret.length <= LONGEST_ENCODED) yield* [...encodings(secret), ...linesOf(secret)]
+  yield* secrets.slice(SUREST)
+}
+
+const linesOf = (secret: string): string[] =>
+  secret
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line.length >= SHORTEST_LINE)
 
 function encodings(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const url = encodeURIComponent(secret)
   return [
-    secret,
     url,
     url.replaceAll('%20', '+'),
     url.toLowerCase(),

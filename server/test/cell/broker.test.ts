@@ -37,6 +37,10 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   else if (pathname === '/gzip') response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('plain'))
   else if (pathname === '/br') response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync('plain'))
   else if (pathname === '/large') response.end(Buffer.alloc(3 << 20))
+  else if (pathname === '/medium') response.end(Buffer.alloc(3 << 19))
+  else if (pathname === '/packed') {
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(Buffer.alloc(3 << 19)))
+  } else if (pathname === '/long-token') response.end(JSON.stringify({ access_token: 'x'.repeat(100_000) }))
   else if (pathname === '/redirect') response.writeHead(302, { location: searchParams.get('to') ?? '/' }).end()
   else if (pathname === '/token') {
     tokens++
@@ -200,6 +204,26 @@ for url, options in ((BASE + "/large", {}), ("http://10.0.0.1/", {}), ("ftp://x/
     ['LimitExceeded', 'Refused', 'Refused', 'Timeout', 'Refused'],
   )
   assert.match(out[0][1], /limit CELL_MAX_RESPONSE_BYTES 2097152/)
+})
+
+test('the answers of a batch are limited together, packed or not; what was let go does not count', async () => {
+  for (const path of ['/medium', '/packed']) {
+    const { out } = await run(`
+answers = http.get_many([BASE + "${path}"] * 6, return_errors=True)
+out += [type(each).__name__ for each in answers]
+out += [len(http.get(BASE + "${path}").content) for _ in range(3)]
+out += [len(each.content) for each in http.get_many([BASE + "/redirect?to=${path}"] * 2)]`)
+    const whole = out.filter((each: unknown) => each === 'Response').length
+    assert.ok(whole >= 1 && whole <= 2, `${whole} of six came through from ${path}`)
+    assert.equal(out.filter((each: unknown) => each === 'LimitExceeded').length, 6 - whole)
+    assert.deepEqual(out.slice(6), new Array(5).fill(3 << 19))
+  }
+})
+
+test('a token of any length is no token', async () => {
+  const params = { token_url: `${base}/long-token`, client_id: 'me', client_secret: 'geheim' }
+  const { failure } = await run('http.get(BASE + "/a")', 'oauth2_client_credentials', params)
+  assert.equal(failure?.kind, 'auth')
 })
 
 test('the number of requests of a call is limited', async () => {

@@ -101,3 +101,19 @@ test('a preview and a check that hang end with an answer', async () => {
   assert.equal(check.success, false)
   assert.match(check.message, /0.3 seconds/)
 })
+
+const roomy = openCells()
+
+test('a preview ends where its records grow too large together, however few they are', async () => {
+  const large = writeSource('for n in range(1000): yield {"n": n, "text": "x" * (1 << 19)}')
+  const { success, error, records } = await previewSource({
+    code: large,
+    stream: 'a',
+    zygote: roomy,
+    max_records: 1000,
+  })
+  assert.deepEqual([success, records], [false, []])
+  assert.equal(error, 'the records take more than 16 MB; ask for fewer with max_records')
+  const few = await previewSource({ code: large, stream: 'a', zygote: roomy, max_records: 4 })
+  assert.deepEqual([few.success, few.total_count], [true, 4])
+})
