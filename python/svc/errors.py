@@ -7,6 +7,10 @@ class ConfigError(Exception):
     """The settings or credentials given to a source do not fit what it declares."""
 
 
+class MissingSetting(ConfigError, AttributeError):
+    """A declared setting that was not given, at the moment it is read."""
+
+
 class HttpError(Exception):
     """A request brought no usable answer. `kind` says why in one word."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator, Mapping
 
-from svc.errors import ConfigError
+from svc.errors import ConfigError, MissingSetting
 from svc.source.fields import declared_fields, fill_fields
 
 __all__ = ["ConfigError", "Record", "SourceAuth", "SourceConfig", "SourceRecord"]
@@ -84,7 +84,7 @@ class _Settings(Mapping[str, Any]):
         if name.startswith("__"):
             raise AttributeError(name)
         if name in declared_fields(type(self)):
-            raise AttributeError(f"{self._kind}: {name!r} is missing; give it in the source's {self._kind}")
+            raise MissingSetting(f"{self._kind}: {name!r} is missing; give it in the source's {self._kind}")
         given = ", ".join(self._names()) or "nothing"
         raise AttributeError(f"{self._kind} has no {name!r} (it has {given}); add it to the source's {self._kind}")
 

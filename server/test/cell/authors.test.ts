@@ -191,7 +191,7 @@ test('an unknown stream is named beside those that exist', async () => {
   assert.match(failure.message, /unknown stream 'a'; the source has: b, c/)
 })
 
-test('a source sees its settings, and a missing one is said before anything is read', async () => {
+test('a source sees its settings, and a missing one is said when it is read', async () => {
   const rest = `
 from svc.source.models import SourceConfig
 class Settings(SourceConfig):
