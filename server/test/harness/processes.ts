@@ -69,8 +69,10 @@ export interface Started {
   said(pattern: RegExp): Promise<RegExpExecArray>
 }
 
-export function startProgram(command: string, args: string[], options: SpawnOptions = {}): Started {
-  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+/** With `input` on its standard input, or nothing. */
+export function startProgram(command: string, args: string[], options: SpawnOptions = {}, input?: string): Started {
+  const child = spawn(command, args, { ...options, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] })
+  child.stdin?.end(input)
   const outcome: Outcome = { code: null, signal: null, stdout: '', stderr: '' }
   const heard = new Set<() => void>()
   child.stdout!.on('data', (chunk: Buffer) => {

@@ -18,8 +18,8 @@ export const environment = (dataDir: string, env: Record<string, string> = {}): 
   ...env,
 })
 
-export const runSluice = (args: string[], env: Record<string, string>): Started =>
-  startProgram(process.execPath, [MAIN, ...args], { cwd: root, env })
+export const runSluice = (args: string[], env: Record<string, string>, input?: string): Started =>
+  startProgram(process.execPath, [MAIN, ...args], { cwd: root, env }, input)
 
 export interface Service extends Started {
   url: string

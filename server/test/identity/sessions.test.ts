@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { forgetEndedSessions } from '../../src/identity/sessions.ts'
 import { sql } from '../../src/storage/database.ts'
 import { type Answer, PASSWORD, type Person, registerPerson, startApp } from '../harness/app.ts'
 
@@ -132,6 +133,21 @@ test('switching opens a session of its own in another organization of mine', asy
   )
   assert.equal((await me(switched)).status, 401, 'a membership that is gone stops working at once')
   assert.equal((await me(person)).status, 200, 'and only there')
+})
+
+test('what can never be used again is forgotten, and nothing else', async () => {
+  const [gone, kept] = [await registerPerson(app), await registerPerson(app)]
+  await db.execute(sql`UPDATE sessions SET expires_at = now() - interval '25 hours' WHERE user_id = ${gone.id}`)
+  await forgetEndedSessions(db)
+  const sessionsOf = async (person: Person) =>
+    (
+      await db.query(
+        sql`SELECT 1 FROM sessions s JOIN refresh_tokens t ON t.session_id = s.id WHERE s.user_id = ${person.id}`,
+      )
+    ).length
+  assert.equal(await sessionsOf(gone), 0)
+  assert.equal(await sessionsOf(kept), 1)
+  assert.equal((await me(kept)).status, 200)
 })
 
 test('a changed role takes effect with the next request', async () => {

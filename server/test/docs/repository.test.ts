@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { test } from 'node:test'
+import { root } from '../../../scripts/documents.ts'
+import { settings } from '../../src/settings.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
+const pages = [
+  ...readdirSync(root),
+  ...readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((file) => `docs/${file}`),
+].filter((file) => file.endsWith('.md'))
+const readme = read('README.md')
+
+test('every link between the pages leads somewhere', () => {
+  assert.ok(pages.length > 10)
+  for (const page of pages)
+    for (const [, target] of read(page).matchAll(/\]\((?!https?:|mailto:|#)([^)#]+)(?:#[^)]*)?\)/g))
+      assert.ok(existsSync(path.join(root, path.dirname(page), target!)), `${page} links to ${target}`)
+})
+
+test('CI runs exactly the command that the README gives', () => {
+  const command = 'npm ci && npm test'
+  assert.ok(readme.includes(`\n${command}\n`))
+  assert.equal(read('.ci/run').trim().split('\n').at(-1), command)
+  assert.ok(statSync(path.join(root, '.ci/run')).mode & 0o100, '.ci/run can be run')
+})
+
+test('the settings in the README exist', () => {
+  const named = [...readme.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)])
+  assert.ok(named.length > 8)
+  for (const [, name] of named) assert.ok(name! in settings, name)
+})
+
+test('the first steps of the README work as they stand', async () => {
+  const app = await startApp()
+  const bodies = [...readme.matchAll(/-d '(\{[\s\S]*?\})'/g)].map(([, body]) => body!)
+  assert.equal(bodies.length, 3)
+  const [account, pipeline, invitation] = bodies as [string, string, string]
+  const registered = await app.call('POST', '/api/auth/register', { body: account })
+  assert.equal(registered.status, 201, registered.text)
+  const created = await app.call('POST', '/api/pipelines', { as: registered.body, body: pipeline })
+  assert.equal(created.status, 201, created.text)
+  const run = await app.call('POST', `/api/pipelines/${created.body.id}/run`, { as: registered.body })
+  assert.equal(run.status, 201, run.text)
+  const guest = await registerPerson(app)
+  const invited = await app.call('POST', '/api/users/invite', { as: registered.body, body: invitation })
+  assert.equal(invited.status, 201, invited.text)
+  const token = new URL(invited.body.invite_url).searchParams.get('token')
+  const accepted = await app.call('POST', '/api/users/invitations/accept', { as: guest, body: { token } })
+  assert.equal(accepted.status, 200, accepted.text)
+})
+
+test('the lock file names no address of a registry', () => {
+  assert.ok(!read('package-lock.json').includes('"resolved": "http'))
+})
