@@ -26,8 +26,11 @@ import type { Session } from './session.ts'
 import { dropStage, ordinalColumn, prepareStage, stageName, sweepStages } from './stage.ts'
 import { readColumns } from './table.ts'
 
-/** A checkpoint this small waits in memory, and its transaction is over in a moment. */
-const HOLD_BYTES = 4 * 1024 * 1024
+/**
+ * A checkpoint this small waits in memory, and its transaction is over in a moment. Not more, for the server has nothing
+ * to do while it waits.
+ */
+const HOLD_BYTES = 512 * 1024
 const CHUNK_BYTES = 256 * 1024
 /** A cancelled run has seconds to be gone. */
 const CLEAN_UP_MS = 2000

@@ -1,6 +1,6 @@
 /**
- * Pages on their way into a table, encoded as COPY text, with the columns they were encoded for. The queue holds a checkpoint's first megabytes back, so that a slow source does not keep a transaction,
- * and with it locks, open while it thinks.
+ * Pages on their way into a table, encoded as COPY text, with the columns they were encoded for. They wait here until
+ * there is enough to begin with, so that a slow source does not keep a transaction, and with it locks, open while it thinks.
  */
 import { isUtf8 } from 'node:buffer'
 import { type Column, ConnectorError, type Encoding, type Page, type SchemaChange } from '../contract.ts'
