@@ -55,9 +55,11 @@ async function startApi(services: Services): Promise<RunningRole> {
   if (typeof address === 'object' && address !== null)
     Object.assign(services.config, completeAddresses(services.config, address.port))
   services.ownAddresses.push(...addressesOf(services.config))
-  void proveSandbox(services)
+  let stopping = false
+  void proveSandbox(services, () => stopping)
   return {
     stop: async (deadline) => {
+      stopping = true
       deadline.addEventListener('abort', () => app.server.closeAllConnections(), { once: true })
       await app.close()
     },
@@ -65,9 +67,9 @@ async function startApi(services: Services): Promise<RunningRole> {
 }
 
 /** Custom sources are refused where the sandbox does not hold; whoever runs the service should hear it at once. */
-async function proveSandbox(services: Services): Promise<void> {
+async function proveSandbox(services: Services, isStopping: () => boolean): Promise<void> {
   const { ok, reason } = await services.cells().selfTest()
-  if (!ok) services.log.warn(`custom sources are disabled: ${reason}`)
+  if (!ok && !isStopping()) services.log.warn(`custom sources are disabled: ${reason}`)
 }
 
 const LISTEN_PROBLEMS: Record<string, (host: string, port: number) => OperatorError> = {
