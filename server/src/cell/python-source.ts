@@ -25,6 +25,8 @@ export interface PythonSourceOptions {
   streams: readonly string[]
   /** Default: the cells of this process. */
   zygote?: Zygote
+  /** In whose turn a check or a list of streams is made. */
+  organization_id?: string
 }
 
 /** Pages of about 128 KB that may wait for their consumer: enough that its pauses do not stop the cell. */
@@ -66,10 +68,18 @@ function mentionsState(code: string): boolean {
   return /\bself\s*\.\s*state\b/.test(code.replace(/#.*$/gm, ''))
 }
 
-function inputOf({ code, zygote }: PythonSourceOptions, context: SourceContext<object>) {
+function inputOf({ code, zygote, organization_id }: PythonSourceOptions, context: SourceContext<object>) {
   const { egress, authentication, signal } = context
   const config = context.config as Record<string, Json>
-  return { code, egress, authentication, config, signal, ...(zygote ? { zygote } : {}) }
+  return {
+    code,
+    egress,
+    authentication,
+    config,
+    signal,
+    ...(zygote ? { zygote } : {}),
+    ...(organization_id ? { organization_id } : {}),
+  }
 }
 
 async function* readPages(

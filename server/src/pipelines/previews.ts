@@ -8,6 +8,7 @@ import type { Actor } from '../tenancy/actor.ts'
 import { refuse } from './config.ts'
 import { type CellServices, checkCodeSize, readCustomSource } from './custom-sources.ts'
 import { findSizeFault } from './limits.ts'
+import { createTurns } from './turns.ts'
 
 export interface PreviewServices extends CellServices {
   egress: Egress
@@ -22,9 +23,7 @@ export interface PreviewInput {
   max_records?: number
 }
 
-const AT_ONCE = 64
-const RETRY_SECONDS = 2
-const underWay = new Map<string, number>()
+const turns = createTurns(64, 'previews')
 
 /** Code that is given wins over the saved one, whose name and settings stay. */
 export async function previewCustomSource(
@@ -91,25 +90,11 @@ function readCall(input: { authentication?: unknown; config?: unknown }): {
   }
 }
 
-/** Beyond the limit one is told to come back rather than to wait behind everybody else of the organization. */
 async function inTurn<T>(actor: Actor, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-  const key = actor.organization_id
-  const count = underWay.get(key) ?? 0
-  if (count >= AT_ONCE)
-    throw new AppError(
-      'too_many_requests',
-      `${count} previews of your organization are under way; try again in ${RETRY_SECONDS} seconds`,
-      { 'Retry-After': String(RETRY_SECONDS) },
-    )
-  underWay.set(key, count + 1)
-  try {
-    return await call()
-  } catch (error) {
-    // Nobody hears this; it only must not count as a fault of the service.
-    throw signal.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error
-  } finally {
-    const left = underWay.get(key)! - 1
-    if (left === 0) underWay.delete(key)
-    else underWay.set(key, left)
-  }
+  return turns(actor.organization_id, () =>
+    call().catch((error: unknown) => {
+      // Nobody hears this; it only must not count as a fault of the service.
+      throw signal.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error
+    }),
+  )
 }

@@ -8,6 +8,7 @@ import { findDestination, findSource } from '../connectors/registry.ts'
 import { applyDefaults, isObject } from '../connectors/settings.ts'
 import type { Egress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
+import { trimError } from '../runs/executor-reports.ts'
 import { findReadableParts } from '../runs/readable-outputs.ts'
 import { createRedact } from '../runs/redact.ts'
 import type { BlobStore } from '../storage/blobs.ts'
@@ -20,6 +21,7 @@ import { findSizeFault } from './limits.ts'
 import { checkDestination, checkSource, findPartyFaults } from './parties.ts'
 import { asConnector, type CustomRow, loadReferences, wantedBy } from './references.ts'
 import { type ResolvedConfig, resolveDestination, resolveSource, secretsOf } from './resolve.ts'
+import { createTurns } from './turns.ts'
 
 export interface ProbeServices {
   db: Database
@@ -46,10 +48,14 @@ type Probed =
   | { kind: 'destination'; party: ResolvedConfig['destination'] }
 
 const DEADLINE_MS = 30_000
+/** What a server may answer to a check or a list of streams. It is read in the process that serves everybody. */
+const MOST_BYTES = 32 * 1024 * 1024
+const LOOK_MS = 50
+const turns = createTurns(16, 'checks')
 
 export async function checkConnector(services: ProbeServices, actor: Actor, input: ProbeInput): Promise<ProbeResult> {
   const probed = await readProbe(services, actor, input)
-  return probeConnector(services, actor.organization_id, probed, 'check')
+  return turns(actor.organization_id, () => probeConnector(services, actor.organization_id, probed, 'check'))
 }
 
 export async function listConnectorStreams(
@@ -59,7 +65,7 @@ export async function listConnectorStreams(
 ): Promise<ProbeResult> {
   const probed = await readProbe(services, actor, input)
   if (probed.kind === 'destination') throw new AppError('invalid_input', 'destination: only a source has streams')
-  return probeConnector(services, actor.organization_id, probed, 'streams')
+  return turns(actor.organization_id, () => probeConnector(services, actor.organization_id, probed, 'streams'))
 }
 
 async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeInput): Promise<Probed> {
@@ -111,7 +117,7 @@ export async function probeConnector(
     const said = late
       ? `There was no answer within ${DEADLINE_MS / 1000} seconds`
       : (error as Error).message || (error as Error).name
-    return { success: false, message: redact(said), streams: [] }
+    return { success: false, message: trimError(redact(said)), streams: [] }
   }
 }
 
@@ -133,7 +139,7 @@ async function callConnector(
   const quiet = () => {}
   const context: Omit<Context, 'config'> = {
     signal,
-    egress: services.egress,
+    egress: { ...services.egress, connect: limitAnswers(services.egress.connect, signal) },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     outputs: await readOutputs(services, organizationId, probed.party.config),
     fault: quiet,
@@ -143,7 +149,7 @@ async function callConnector(
     await destination.check({ ...context, config: applyDefaults(destination.settings, probed.party.config) })
     return []
   }
-  const source = findSource(probed.party.name) ?? asConnector(probed.custom!, services.cells())
+  const source = findSource(probed.party.name) ?? asConnector(probed.custom!, services.cells(), organizationId)
   const whole = {
     ...context,
     config: applyDefaults(source.settings, probed.party.config),
@@ -152,6 +158,21 @@ async function callConnector(
   if (what === 'streams') return source.listStreams(whole)
   await source.check(whole)
   return []
+}
+
+/** A driver gathers a message until it is whole, however long its sender says that it is. */
+function limitAnswers(connect: Egress['connect'], signal: AbortSignal): Egress['connect'] {
+  return async (host, port, options) => {
+    const socket = await connect(host, port, options)
+    const watch = setInterval(() => {
+      if (socket.bytesRead > MOST_BYTES)
+        socket.destroy(new ConnectorError('limit', `The server answered more than ${MOST_BYTES >> 20} MB to a check`))
+    }, LOOK_MS).unref()
+    const stop = () => clearInterval(watch)
+    socket.once('close', stop)
+    signal.addEventListener('abort', stop, { once: true })
+    return socket
+  }
 }
 
 /** Of the outputs in the blob store a source sees the one it names, if it is the organization's own. */

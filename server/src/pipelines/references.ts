@@ -178,7 +178,7 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
 }
 
 /** A custom source in the form of every other; its code runs in the given cells, by default those of the process. */
-export const asConnector = (custom: CustomRow, zygote?: Zygote): Source =>
+export const asConnector = (custom: CustomRow, zygote?: Zygote, organizationId?: string): Source =>
   pythonSource({
     source_name: custom.source_name,
     display_name: custom.source_name,
@@ -186,4 +186,5 @@ export const asConnector = (custom: CustomRow, zygote?: Zygote): Source =>
     code: custom.code,
     streams: custom.streams,
     ...(zygote && { zygote }),
+    ...(organizationId && { organization_id: organizationId }),
   })

@@ -46,7 +46,10 @@ export function connectorRoutes(app: App, services: Services): void {
         summary: 'Try out a source or a destination',
         description: 'Ends after 30 seconds.',
         body: Probe,
-        response: { 200: CheckResult, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+        response: {
+          200: CheckResult,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+        },
       },
     },
     (request) => checkConnector(services, actorOf(request), request.body),
@@ -61,7 +64,10 @@ export function connectorRoutes(app: App, services: Services): void {
         summary: 'The streams of a source',
         description: 'Ends after 30 seconds.',
         body: Probe,
-        response: { 200: StreamsResult, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+        response: {
+          200: StreamsResult,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+        },
       },
     },
     (request) => listConnectorStreams(services, actorOf(request), request.body),

@@ -1,0 +1,72 @@
+/** Servers that mean harm to whoever tries them out. The check runs in the process that serves everybody. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { after, test } from 'node:test'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const app = await startApp({ EGRESS_ALLOW: '127.0.0.1' })
+const person = await registerPerson(app)
+const sockets = new Set<Socket>()
+const servers: Server[] = []
+after(() => {
+  for (const socket of sockets) socket.destroy()
+  for (const server of servers) server.close()
+})
+
+async function listen(answer: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('data', () => answer(socket))
+  })
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+const check = (port: number, as = person) =>
+  app.call('POST', '/api/connectors/check', {
+    as,
+    body: { source: { name: 'postgres', config: { host: '127.0.0.1', port, user: 'u', tls: { mode: 'disable' } } } },
+  })
+
+test('a message without an end is cut off', async () => {
+  let sent = 0
+  const port = await listen((socket) => {
+    const chunk = Buffer.alloc(1 << 20, 'x')
+    const head = Buffer.from('E\0\0\0\0')
+    head.writeUInt32BE(0x7fffffff, 1)
+    socket.write(head)
+    const send = (): void => {
+      while (!socket.destroyed) {
+        sent += chunk.length
+        if (!socket.write(chunk)) return void socket.once('drain', send)
+      }
+    }
+    send()
+  })
+  const { status, body } = await check(port)
+  assert.deepEqual([status, body.success], [200, false])
+  assert.ok(sent < 1 << 30, `${sent} bytes were taken`)
+  assert.ok(body.message.length < 5000)
+})
+
+test('one organization tries out so many at a time; another is not held up', async () => {
+  const hanging = Promise.withResolvers<void>()
+  let waiting = 0
+  const port = await listen(() => {
+    if (++waiting === 16) hanging.resolve()
+  })
+  const checks = Array.from({ length: 16 }, () => check(port))
+  await hanging.promise
+  const refused = await check(port)
+  assert.equal(refused.status, 429)
+  assert.ok(Number(refused.headers['retry-after']) > 0)
+  const other = await registerPerson(app, 'Other')
+  const answer = await app.call('POST', '/api/connectors/check', { as: other, body: { source: { name: 'dummy' } } })
+  assert.equal(answer.body.success, true)
+  for (const socket of sockets) socket.destroy()
+  for (const { status, body } of await Promise.all(checks)) assert.deepEqual([status, body.success], [200, false])
+  assert.equal((await check(await listen((socket) => socket.destroy()))).status, 200)
+})
