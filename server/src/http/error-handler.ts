@@ -27,10 +27,15 @@ export function handleNotFound(request: FastifyRequest, reply: FastifyReply): vo
   })
 }
 
+const BROKEN: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: 'The headers are too large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive',
+}
+
 /** What is not HTTP at all never becomes a request; it gets the same form of answer. */
 export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const detail = error.code === 'HPE_HEADER_OVERFLOW' ? 'The headers are too large' : 'This is not a valid HTTP request'
+  const detail = BROKEN[error.code ?? ''] ?? 'This is not a valid HTTP request'
   const body = JSON.stringify({ detail })
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
