@@ -8,6 +8,7 @@
 import { type ChildProcess, execFileSync, fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { ExecutorSettings, FromExecutor, ToExecutor } from './executor-messages.ts'
+import { makeScratch, removeScratch, sweepScratch } from './scratch.ts'
 
 const ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const RUNS_PER_EXECUTOR = 100
@@ -27,6 +28,7 @@ export interface Executor {
 }
 
 interface Pooled extends Executor {
+  scratch: string
   runs: number
   idle: boolean
   idleSince: number
@@ -50,12 +52,18 @@ export interface PoolOptions {
 
 export function createExecutorPool(options: PoolOptions): ExecutorPool {
   const all = new Set<Pooled>()
+  const tidying = new Set([sweepScratch()])
   let closed = false
 
   const spawnOne = (): Pooled => {
     const executor = launch(options)
     all.add(executor)
-    void executor.ended.then(() => all.delete(executor))
+    const tidied = executor.ended.then(() => {
+      all.delete(executor)
+      return removeScratch(executor.scratch)
+    })
+    tidying.add(tidied)
+    void tidied.then(() => tidying.delete(tidied))
     return executor
   }
   const idle = () => [...all].filter((executor) => executor.idle)
@@ -93,6 +101,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
       clearInterval(shrinking)
       for (const executor of all) executor.kill()
       await Promise.all([...all].map((executor) => executor.ended))
+      await Promise.all(tidying)
     },
   }
 }
@@ -121,13 +130,14 @@ function launch(options: PoolOptions): Pooled {
     '--disable-warning=ExperimentalWarning',
   ]
   const [execPath, ...execArgv] = [...guardCommand(), ...node]
+  const scratch = makeScratch()
   const child: ChildProcess = fork(ENTRY, [], {
     execPath: execPath!,
     execArgv,
     detached: true,
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    env: { PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8' },
+    env: { PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin', TZ: 'UTC', LANG: 'C.UTF-8', TMPDIR: scratch },
   })
   let stderr = ''
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
@@ -138,6 +148,7 @@ function launch(options: PoolOptions): Pooled {
   let gone = false
   const executor: Pooled = {
     pid,
+    scratch,
     runs: 0,
     idle: true,
     idleSince: Date.now(),
@@ -156,12 +167,19 @@ function launch(options: PoolOptions): Pooled {
         executor.idle = false
         resolve({ code, signal, stderr })
       })
-      child.once('error', (error) => resolve({ code: null, signal: null, stderr: error.message }))
+      child.once('error', (error) => {
+        // One that never began has no number, and 0 would be the group of the worker itself.
+        if (child.pid === undefined) {
+          gone = true
+          executor.idle = false
+        }
+        resolve({ code: null, signal: null, stderr: error.message })
+      })
     }),
     residentMb: () => residentMb(pid),
     kill() {
       executor.idle = false
-      if (!gone) killGroup(pid)
+      if (!gone && pid > 0) killGroup(pid)
     },
   }
   child.on('message', (message: FromExecutor) => executor.listener?.(message))
