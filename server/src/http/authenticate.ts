@@ -20,6 +20,8 @@ export type Access = Permission | 'authenticated' | 'person' | 'public'
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
+    /** A browser comes here whatever the address holds, and the handler has an answer for it all. */
+    anyAddress?: boolean
     /** A ticket in the query stands for all other credentials; the handler redeems it. */
     ticket?: boolean
   }

@@ -82,7 +82,7 @@ export function providerRoutes(app: App, { db, tokens, config, egress }: Service
     '/api/auth/idp/callback',
     {
       exposeHeadRoute: false,
-      config: { access: 'public' },
+      config: { access: 'public', anyAddress: true },
       schema: {
         tags,
         summary: 'Where the identity provider sends the browser back',
