@@ -7,6 +7,7 @@ import type { Logger } from 'pino'
 import { cellSettings } from './cell/settings.ts'
 import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config.ts'
+import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
 import { OperatorError } from './errors.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
@@ -30,7 +31,7 @@ export interface Services {
   blobs: BlobStore
   egress: Egress
   /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
-  ownAddresses: { host: string; port: number }[]
+  ownAddresses: Listener[]
   keyUses: KeyUses
   /** The cells in which custom sources are validated, previewed and checked; started at the first use. */
   cells(): Zygote
@@ -124,12 +125,17 @@ export function composeServices(
 }
 
 /** Where this service itself can be reached. */
-export function addressesOf(config: Config): { host: string; port: number }[] {
-  const own = [{ host: config.HOST, port: config.PORT }]
+export function addressesOf(config: Config): Listener[] {
+  const own: Listener[] = [{ host: config.HOST, port: config.PORT }]
   for (const address of [config.PUBLIC_URL, config.DATABASE_URL]) {
     if (!address) continue
     const { hostname, port, protocol } = new URL(address)
-    if (hostname !== '') own.push({ host: hostname, port: Number(port) || USUAL_PORTS[protocol] || 0 })
+    if (hostname !== '')
+      own.push({
+        host: hostname,
+        port: Number(port) || USUAL_PORTS[protocol] || 0,
+        by_address: address === config.DATABASE_URL,
+      })
   }
   return own
 }

@@ -44,7 +44,8 @@ export function createDial(guard: Guard, lookup: Lookup): Dial {
       const answers = parseAddress(host)
         ? [{ address: host, family: host.includes(':') ? 6 : 4 }]
         : await untilAborted(resolve(host, lookup), signal)
-      return await openSocket(host, port, guard.permitted(host, port, answers), signal)
+      const own = await untilAborted(resolveOwn(guard.ownNames(port), lookup), signal)
+      return await openSocket(host, port, guard.permitted(host, port, answers, own), signal)
     } finally {
       clearTimeout(timer)
     }
@@ -59,6 +60,12 @@ async function resolve(host: string, lookup: Lookup): Promise<readonly Answer[]>
     throw new EgressFailed('dns', `the host ${host} cannot be resolved; check its name`, error)
   }
   throw new EgressFailed('dns', `the host ${host} has no address; check its name`)
+}
+
+/** A name of ours that does not resolve has no address that could be reached. */
+async function resolveOwn(names: readonly string[], lookup: Lookup): Promise<Answer[]> {
+  if (names.length === 0) return []
+  return (await Promise.all(names.map((name) => lookup(name).catch(() => [])))).flat()
 }
 
 function openSocket(host: string, port: number, answers: readonly Answer[], signal: AbortSignal): Promise<Socket> {

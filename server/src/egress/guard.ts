@@ -11,13 +11,22 @@ import { EgressRefused } from './refusal.ts'
 export interface Listener {
   host: string
   port: number
+  /** Closed under the addresses of its name too. Not for a public name: others may share its addresses. */
+  by_address?: boolean
 }
 
 export interface Guard {
   /** Throws where the host is a literal address that is refused, or a name of the service itself. */
   checkTarget(host: string, port: number): void
-  /** The answers that may be dialled; throws when none is left. */
-  permitted<Answer extends { address: string }>(host: string, port: number, answers: readonly Answer[]): Answer[]
+  /** Names of ours whose addresses must be known before this port is dialled. */
+  ownNames(port: number): string[]
+  /** The answers that may be dialled; throws when none is left. `own` are the addresses of our own names. */
+  permitted<Answer extends { address: string }>(
+    host: string,
+    port: number,
+    answers: readonly Answer[],
+    own?: readonly { address: string }[],
+  ): Answer[]
 }
 
 type Verdict = { refused: null } | { refused: AddressKind | 'self' }
@@ -40,11 +49,20 @@ export function createGuard(allow: readonly string[], self: readonly Listener[])
       if (refused !== null) throw refuse(host, refused)
     },
 
-    permitted(host, port, answers) {
+    ownNames: (port) =>
+      self.filter((own) => own.by_address && own.port === port && !parseAddress(own.host)).map(({ host }) => host),
+
+    permitted(host, port, answers, own = []) {
+      const ours = own.flatMap(({ address }) => parseAddress(address) ?? [])
       let last: AddressKind | 'self' = 'reserved'
       const good = answers.filter((answer) => {
         const address = parseAddress(answer.address)
-        const { refused } = address ? judge(host, port, address) : { refused: 'link-local' as const }
+        const isOurs = address !== null && ours.some((each) => sameAddress(each, address))
+        const { refused } = isOurs
+          ? { refused: 'self' as const }
+          : address
+            ? judge(host, port, address)
+            : { refused: 'link-local' as const }
         if (refused !== null) last = refused
         return refused === null
       })

@@ -2,12 +2,13 @@
 
 import type { CellSettings } from '../cell/settings.ts'
 import type { Column, FailureKind } from '../connectors/contract.ts'
+import type { Listener } from '../egress/guard.ts'
 import type { BlobSettings } from '../storage/open-blobs.ts'
 import type { Checkpoint, Counts, Job, Outcome } from './job.ts'
 
 export interface ExecutorSettings {
   blobs: BlobSettings
-  egress: { allow: readonly string[]; self: readonly { host: string; port: number }[] }
+  egress: { allow: readonly string[]; self: readonly Listener[] }
   cell: CellSettings
   checkpointMs: number
 }

@@ -131,6 +131,22 @@ describe('connect', () => {
       await assert.rejects(egress.connect('127.0.0.1', wrong), { reason: 'port' }, String(wrong))
   })
 
+  test('our own database is refused by the address of its name too; a public name of ours does not close others', async () => {
+    const lookup = async (host: string) => {
+      if (host === 'gone.internal') throw new Error('no such name')
+      return [{ address: '127.0.0.1', family: 4 }]
+    }
+    const self = [
+      { host: 'db.internal', port, by_address: true },
+      { host: 'gone.internal', port, by_address: true },
+    ]
+    for (const host of ['127.0.0.1', 'alias.example', 'db.internal'])
+      await assert.rejects(open({ self, lookup }).connect(host, port), { reason: 'self' }, host)
+    const named = open({ self: [{ host: 'sluice.example', port }, self[1]!], lookup })
+    const socket = await named.connect('127.0.0.1', port)
+    socket.destroy()
+  })
+
   test('the service itself is refused though loopback is allowed', async () => {
     const egress = open({ self: [{ host: '127.0.0.1', port }] })
     for (const host of ['127.0.0.1', '::ffff:127.0.0.1', 'localhost'])
