@@ -4,6 +4,7 @@
  * time: of a thousand guesses at once no more get through than are hashed side by side. Right passwords cost nothing,
  * however many people behind one address sign in at once.
  */
+import { parseAddress } from '../egress/addresses.ts'
 import { AppError } from '../errors.ts'
 import { type Queryable, sql } from '../storage/database.ts'
 import { verifyPassword } from './passwords.ts'
@@ -22,7 +23,7 @@ export interface Guess {
 
 export async function checkPassword(db: Queryable, guess: Guess): Promise<boolean> {
   const address = `address ${guess.email}`
-  const client = `client ${guess.client_address}`
+  const client = `client ${networkOf(guess.client_address)}`
   const refuse = () => refuseTooMany(db, address, client)
   await refuse()
   if (await verifyPassword(guess.password_hash, guess.password, refuse)) {
@@ -36,6 +37,12 @@ export async function checkPassword(db: Queryable, guess: Guess): Promise<boolea
       attempts = CASE WHEN a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS}) THEN a.attempts + 1 ELSE 1 END,
       window_start = CASE WHEN a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS}) THEN a.window_start ELSE now() END`)
   return false
+}
+
+/** Whoever has an IPv6 address has all of its network, and could come from another one with every guess. */
+function networkOf(clientAddress: string): string {
+  const address = parseAddress(clientAddress)
+  return address?.family === 6 ? `${(address.value >> 64n).toString(16)}::/64` : clientAddress
 }
 
 async function refuseTooMany(db: Queryable, address: string, client: string): Promise<void> {

@@ -8,12 +8,18 @@ import { AppError } from '../errors.ts'
 
 const OPTIONS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const MAX_LENGTH = 1000
+/** Some ten seconds of work: whoever came behind them would not wait for the answer. */
+const MOST_WAITING = 1000
 
 let free = Math.max(1, availableParallelism() - 1)
 const waiting: (() => void)[] = []
 
 async function limited<T>(work: () => Promise<T>): Promise<T> {
   if (free > 0) free--
+  else if (waiting.length >= MOST_WAITING)
+    throw new AppError('too_many_requests', 'Too many people are signing in at this moment; try again in a while', {
+      'Retry-After': '5',
+    })
   else await new Promise<void>((resolve) => waiting.push(resolve))
   try {
     return await work()

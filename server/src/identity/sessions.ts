@@ -139,19 +139,26 @@ export async function refreshSession(
 
 export async function closeSession(
   db: Database,
-  actor: Parameters<typeof audit>[1] & { session_id: string | null },
+  actor: Parameters<typeof audit>[1] & { user_id: string; session_id: string | null },
 ): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.execute(sql`UPDATE sessions SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${actor.session_id}`)
+    await forgetLinks(tx, actor.user_id)
     await audit(tx, actor, 'session.closed', { type: 'session', id: actor.session_id })
   })
 }
 
 /** Ends every session of a user but one: after a password change, whoever else is signed in has to sign in again. */
-export const closeOtherSessions = (tx: Queryable, userId: string, keep: string | null): Promise<number> =>
-  tx.execute(
+export async function closeOtherSessions(tx: Queryable, userId: string, keep: string | null): Promise<void> {
+  await tx.execute(
     sql`UPDATE sessions SET revoked_at = now() WHERE user_id = ${userId} AND revoked_at IS NULL AND id IS DISTINCT FROM ${keep}`,
   )
+  await forgetLinks(tx, userId)
+}
+
+/** A link to the identity provider that was begun by a session must not be completed after its end. */
+const forgetLinks = (tx: Queryable, userId: string): Promise<number> =>
+  tx.execute(sql`DELETE FROM idp_states WHERE link_user_id = ${userId}`)
 
 /** Removes what can never be used again. */
 export async function forgetEndedSessions(db: Queryable): Promise<void> {

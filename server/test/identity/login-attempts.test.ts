@@ -46,6 +46,14 @@ test('after fifty failed sign-ins a client has to wait, whatever the address', a
   assert.equal((await login(person.email, PASSWORD, '203.0.113.8')).status, 200, 'others are not kept waiting')
 })
 
+test('all addresses of an IPv6 network are one client', async () => {
+  const guess = (index: number, network = '2001:db8:0:7') =>
+    login(`somebody.${index}@example.com`, WRONG, `${network}::${index.toString(16)}`)
+  await repeat(50, (index) => guess(index))
+  assert.equal((await guess(99)).status, 429)
+  assert.equal((await guess(99, '2001:db8:0:8')).status, 401)
+})
+
 test('of a hundred guesses at once hardly more than the limit are looked at', async () => {
   const person = await registerPerson(app)
   const answers = await repeat(100, () => login(person.email, WRONG))

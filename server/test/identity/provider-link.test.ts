@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Actor } from '../../src/tenancy/actor.ts'
 import { createApiKey } from '../../src/tenancy/api-keys.ts'
-import { registerPerson } from '../harness/app.ts'
+import { PASSWORD, registerPerson } from '../harness/app.ts'
 import { type Browser, fragmentOf } from './browser.ts'
 import { auditActions, me, openBrowser, PUBLIC_URL, provider, signIn, sluice, somebody } from './provider-setup.ts'
 
@@ -55,6 +55,22 @@ describe('linking', () => {
     const victim = openBrowser(sluice)
     assert.deepEqual(fragmentOf((await victim.visit(url)).url), { error: 'invalid_state' })
     assert.equal((await me(sluice, attacker.access_token)).body.idp_linked, false)
+  })
+
+  test('a link that was begun before the password changed or the session ended is not completed', async () => {
+    const person = await registerPerson(sluice, 'Robbed')
+    const begun = async () => {
+      const thief = openBrowser(sluice)
+      const url = await beginLink(thief, person.access_token)
+      return async () => fragmentOf((await thief.visit(url)).url)
+    }
+    const beforeChange = await begun()
+    const body = { current_password: PASSWORD, new_password: 'Another-horse-2' }
+    assert.equal((await sluice.call('PUT', '/api/auth/password', { as: person, body })).status, 200)
+    assert.deepEqual(await beforeChange(), { error: 'invalid_state' })
+    const beforeEnd = await begun()
+    assert.equal((await sluice.call('POST', '/api/auth/logout', { as: person })).status, 200)
+    assert.deepEqual(await beforeEnd(), { error: 'invalid_state' })
   })
 
   test('unlinking needs a password, and something to unlink', async () => {

@@ -32,7 +32,10 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         tags,
         summary: 'Create an account and its organization',
         body: Register,
-        response: { 201: AuthenticationResult, ...problems('invalid_input', 'forbidden', 'conflict') },
+        response: {
+          201: AuthenticationResult,
+          ...problems('invalid_input', 'forbidden', 'conflict', 'too_many_requests'),
+        },
       },
     },
     async (request, reply) =>
