@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -118,9 +118,11 @@ test('when the host dies its cells die with it', async () => {
   await until(() => cells.every((pid) => !existsSync(`/proc/${pid}`)))
 })
 
-test('an ordinary user gets the same sandbox', async () => {
+test('an ordinary user gets the same sandbox', async (context) => {
   const attempt = 'import os\nprint(os.getuid())\nos.listdir("/")'
   const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+  if (spawnSync(process.execPath, ['--version'], { ...user, cwd: '/' }).status !== 0)
+    return context.skip('this checkout lies in a folder that only root can enter')
   const host = spawn(process.execPath, [SCRIPT, 'run', attempt], {
     ...user,
     cwd: '/',
