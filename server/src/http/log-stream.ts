@@ -1,16 +1,21 @@
 /** The log of a run as server-sent events, until the run has ended or the reader goes. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AppError } from '../errors.ts'
 import { type LogTail, readLog } from '../runs/log-reading.ts'
 import { readRun } from '../runs/runs.ts'
 import type { Services } from '../services.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { authenticate } from './authenticate.ts'
 
 const QUIET_MS = 15_000
 /** Looked at even when nothing was heard, for a message may be lost with a connection. */
 const LOOK_MS = 2000
 
-/** Streams that are open, to be ended when the service stops. */
-export type OpenStreams = Set<() => void>
+/** Each asks the database every other second. */
+const AT_ONCE = 200
+
+/** Streams that are open, by what ends them when the service stops, with the organization they are of. */
+export type OpenStreams = Map<() => void, string>
 
 export async function followLog(
   services: Services,
@@ -21,6 +26,10 @@ export async function followLog(
   reply: FastifyReply,
 ): Promise<void> {
   const { db, blobs, runMessages } = services
+  if ([...streams.values()].filter((organization) => organization === actor.organization_id).length >= AT_ONCE)
+    throw new AppError('too_many_requests', `Your organization follows ${AT_ONCE} logs already; close some of them`, {
+      'Retry-After': '10',
+    })
   let after = Number(/^\d{1,9}$/.exec(String(request.headers['last-event-id'] ?? ''))?.[0] ?? 0)
   // Everything that can be refused is refused before the stream begins.
   let tail: LogTail = await readLog(db, blobs, actor, runId, after)
@@ -39,7 +48,7 @@ export async function followLog(
     gone.abort()
     heard.stop()
   }
-  streams.add(end)
+  streams.set(end, actor.organization_id)
   let spokeAt = Date.now()
   try {
     for (;;) {
@@ -55,6 +64,7 @@ export async function followLog(
         await write(out, ': still here\n\n')
         spokeAt = Date.now()
       }
+      if (!(await stillMay(services, request))) break
       tail = await readLog(db, blobs, actor, runId, after)
     }
     if (tail.finished)
@@ -67,6 +77,16 @@ export async function followLog(
     out.end()
   }
 }
+
+/** A stream may last for hours, and a session, a key or a membership may end before it does. */
+const stillMay = (services: Services, request: FastifyRequest): Promise<boolean> =>
+  authenticate(services, request).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof AppError) return false
+      throw error
+    },
+  )
 
 const write = (out: NodeJS.WritableStream, text: string): Promise<void> =>
   new Promise((resolve) => {

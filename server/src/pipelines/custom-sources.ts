@@ -10,7 +10,7 @@ import { AppError, notFound } from '../errors.ts'
 import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
 import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
-import { audit, auditStatement } from '../tenancy/audit.ts'
+import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 
 export interface CustomSource {
   id: string
@@ -118,7 +118,7 @@ export async function updateCustomSource(
     await tx.execute(sql`
       UPDATE custom_sources SET name = ${input.name ?? row.name}, version = ${version}, updated_at = now(),
              description = ${input.description === undefined ? row.description : input.description} WHERE id = ${id}`)
-    const details = { name: input.name ?? row.name, version, fields: Object.keys(input).sort() }
+    const details = { name: input.name ?? row.name, version, fields: fieldsOf(input, ['name', 'code', 'description']) }
     await audit(tx, actor, 'custom_source.updated', { type: 'custom_source', id }, details)
   })
   return readCustomSource(services.db, actor, id)

@@ -17,7 +17,7 @@ import {
 } from '../storage/database.ts'
 import type { SecretBox } from '../storage/secret-box.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
-import { audit, auditStatement } from '../tenancy/audit.ts'
+import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { type ConfigSummary, checkConfig } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
@@ -109,7 +109,10 @@ export async function updatePipeline(
       UPDATE pipelines SET name = ${input.name ?? row.name}, config_box = ${sealed}, domain_id = ${domainId}, updated_at = now(),
              schedule = ${timing.schedule}, timezone = ${timing.timezone}, enabled = ${timing.enabled}${timing.moved}${summary}
        WHERE id = ${id} RETURNING ${view}`)
-    const details = { name: updated!.name, fields: Object.keys(input).sort() }
+    const details = {
+      name: updated!.name,
+      fields: fieldsOf(input, ['name', 'config', 'schedule', 'timezone', 'enabled', 'domain_id']),
+    }
     await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id }, details)
     return updated!
   }

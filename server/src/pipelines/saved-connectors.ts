@@ -10,7 +10,7 @@ import { type Database, type Queryable, sql } from '../storage/database.ts'
 import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import { type SecretBox, SecretLost } from '../storage/secret-box.ts'
 import type { Actor } from '../tenancy/actor.ts'
-import { audit, auditStatement } from '../tenancy/audit.ts'
+import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { refuse } from './config.ts'
 import { type SavedSourceConfig, savedSourceFrame } from './config-shape.ts'
@@ -124,7 +124,7 @@ export async function updateSavedConnector(
       actor,
       `saved_${type}.updated`,
       { type: 'saved_connector', id },
-      { name: changed!.name, fields: Object.keys(input).sort() },
+      { name: changed!.name, fields: fieldsOf(input, ['name', 'config', 'description']) },
     )
     return changed!
   })

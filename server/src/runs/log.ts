@@ -82,13 +82,15 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
   }
 }
 
-/** Deletes chunks that fall between the head and the moving tail. */
+/** Deletes chunks that fall between the head and the moving tail, those of earlier attempts among them. */
 function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes: number) => Promise<void> {
   let written = 0
   let headChunks = 0
   let tailBytes = 0
+  let looked = false
   const tail: { number: number; bytes: number }[] = []
-  return async (number, bytes) => {
+
+  const take = (number: number, bytes: number): void => {
     written += bytes
     if (written <= HEAD_BYTES) {
       headChunks = number
@@ -96,6 +98,11 @@ function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes
     }
     tail.push({ number, bytes })
     tailBytes += bytes
+  }
+  return async (number, bytes) => {
+    if (looked) take(number, bytes)
+    else for (const chunk of await listChunks(db, runId)) take(chunk.number, chunk.bytes)
+    looked = true
     let dropped = 0
     while (tailBytes > TAIL_BYTES && tail.length > 1) {
       const oldest = tail.shift()!
@@ -108,6 +115,9 @@ function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes
       )
   }
 }
+
+const listChunks = (db: Queryable, runId: string): Promise<{ number: number; bytes: number }[]> =>
+  db.query(sql`SELECT number, octet_length(lines) AS bytes FROM run_log_chunks WHERE run_id = ${runId} ORDER BY number`)
 
 const cut = (line: string) => {
   const clean = line.replaceAll('\0', '\\0').toWellFormed()

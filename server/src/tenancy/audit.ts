@@ -49,3 +49,7 @@ export const auditStatement = (
   INSERT INTO audit_log (organization_id, actor_id, actor_email, api_key_id, action, object_type, object_id, details, request_id, client_address)
   VALUES (${actor.organization_id}, ${actor.user_id}, ${actor.email}, ${actor.api_key_id}, ${action}, ${object.type}, ${object.id},
           ${JSON.stringify(details)}, ${actor.request_id}, ${actor.client_address})`
+
+/** Which of the fields that there are a change gave. A body may hold others, of any name and length. */
+export const fieldsOf = (input: object, known: readonly string[]): string[] =>
+  known.filter((name) => Object.hasOwn(input, name)).sort()

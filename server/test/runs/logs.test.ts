@@ -4,6 +4,7 @@ import { createRunLogWriter } from '../../src/runs/log.ts'
 import { packLogs } from '../../src/runs/log-reading.ts'
 import { createRedact } from '../../src/runs/redact.ts'
 import { sql } from '../../src/storage/database.ts'
+import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -29,6 +30,44 @@ test('a long log keeps its head and its tail and says what lies between', async 
       .map((line: string) => / line (\d+) /.exec(line)![1]),
     ['19998', '19999', '20000'],
   )
+})
+
+test('the cap holds over all attempts of a run', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  for (let attempt = 1; attempt <= 4; attempt++) {
+    const log = createRunLogWriter(db, { id: run, attempt: 0 }, plain)
+    for (let line = 1; line <= 8000; line++) log.write('info', `attempt ${attempt} line ${line} ${'x'.repeat(100)}`)
+    await log.flush()
+  }
+  const logs = await engine.logs(run)
+  assert.ok(logs.length < 1_300_000, `${logs.length} bytes`)
+  assert.match(logs, /attempt 1 line 1 x/)
+  assert.match(logs, /attempt 4 line 8000 x/)
+})
+
+test('a follower whose session ends is followed no longer', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const reader = await registerPerson(engine, 'Reader')
+  await db.execute(
+    sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${person.organization_id}, ${reader.id}, 'viewer')`,
+  )
+  const body = { organization_id: person.organization_id }
+  const as = (await call('POST', '/api/auth/switch', { as: reader, body })).body
+  const { follow } = services.runMessages
+  const begun = new Promise<void>((resolve) => {
+    services.runMessages.follow = (runId) => {
+      resolve()
+      return follow(runId)
+    }
+  })
+  const following = call('GET', `/api/pipelines/runs/${run}/logs/stream`, { as })
+  await begun
+  services.runMessages.follow = follow
+  assert.equal((await call('DELETE', `/api/users/${reader.id}`, { as: person })).status, 204)
+  const { status, text } = await following
+  assert.equal(status, 200)
+  assert.doesNotMatch(text, /event: end/)
+  await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
 })
 
 test('the log of a run that has ended is packed into a blob and reads the same', async () => {

@@ -42,9 +42,9 @@ const refusals = problems('invalid_input', 'unauthenticated', 'forbidden', 'not_
 
 export function runRoutes(app: App, services: Services): void {
   const { db, box, blobs } = services
-  const streams: OpenStreams = new Set()
+  const streams: OpenStreams = new Map()
   app.addHook('preClose', async () => {
-    for (const end of streams) end()
+    for (const end of streams.keys()) end()
   })
 
   app.post(
@@ -157,7 +157,11 @@ export function runRoutes(app: App, services: Services): void {
           'Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to go on), `end` with the final status.',
         params: RunParams,
         produces: ['text/event-stream'],
-        response: { 200: Type.String({ description: 'An event stream' }), ...refusals },
+        response: {
+          200: Type.String({ description: 'An event stream' }),
+          ...refusals,
+          ...problems('too_many_requests'),
+        },
       },
     },
     (request, reply) => followLog(services, streams, actorOf(request), request.params.run_id, request, reply),
