@@ -73,6 +73,42 @@ describe('JSON lines to COPY text', () => {
     )
   })
 
+  it('writes records that look like their columns just as any other', () => {
+    const text = fc.string({
+      unit: fc.constantFrom('a', 'ü', ' ', '{', ',', '"', '\\', '\n', '\u{1F9A6}'),
+      maxLength: 6,
+    })
+    const record = fc.record({
+      s: fc.option(text),
+      i: fc.option(fc.maxSafeInteger()),
+      d: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true })),
+      b: fc.option(fc.boolean()),
+      n: fc.option(fc.oneof(fc.array(text, { maxLength: 3 }), fc.constant({ x: 1 }))),
+      t: fc.constantFrom('2024-01-01T00:00:00Z', null),
+    })
+    const spaced = (line: string) => line.replace(/^\{"s":/, '{"s": ').replace(/,"b":/, ', "b":')
+    fc.assert(
+      fc.property(fc.array(record, { minLength: 1, maxLength: 20 }), fc.boolean(), (records, blanks) => {
+        const lines = records.map((item) => (blanks ? spaced(JSON.stringify(item)) : JSON.stringify(item)))
+        const { columns, rows } = encodeAll(lines)
+        for (const [at, item] of records.entries()) {
+          for (const [index, { key }] of columns.entries()) {
+            const given = item[key as keyof typeof item]
+            const got = rows[at]![index]!
+            if (given === null) assert.equal(got, null)
+            else if (typeof given === 'string') assert.equal(got, given)
+            else assert.deepEqual(JSON.parse(got), JSON.parse(JSON.stringify(given)))
+          }
+        }
+      }),
+      { numRuns: 400 },
+    )
+    for (const wrong of ['{"b":tXue}', '{"b":fals}', '{"b":nulx}']) {
+      const encoder = createRecordEncoder([{ key: 'b', type: 'boolean' }])
+      assert.throws(() => encoder.encode(Buffer.from(`${wrong}\n`), 0), MalformedRecord)
+    }
+  })
+
   it('keeps every digit of numbers', () => {
     const { rows, columns } = encodeAll([
       '{"a":12345678901234567890123,"b":0.10000000000000000000001,"c":9007199254740993,"d":2.50}',

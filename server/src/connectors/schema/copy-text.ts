@@ -14,7 +14,8 @@ export interface Output {
   recycle(taken: Buffer): void
 }
 
-const SIZE = 512 * 1024
+/** Room for what waits and for a whole page on top of it. */
+const SIZE = 768 * 1024
 const SPARES = 8
 
 export function createOutput(): Output {

@@ -10,6 +10,7 @@
  */
 
 import { createOutput, LOOP_BYTES, type Output, writeJson, writeString } from './copy-text.ts'
+import { type ExactColumn, writeExactRecord } from './exact-records.ts'
 import { fitsLoosely, kindOfString } from './iso-times.ts'
 import { Kind, type Kinds, normalizeType, traitsOf } from './kinds.ts'
 import { createSpans, type Spans, scanRecord, unknownFields, ValueForm } from './record-scanner.ts'
@@ -53,6 +54,9 @@ interface Slot {
   limit: number
 }
 
+/** After so many records of a page that do not look exactly like the columns, no more are tried. */
+const MISSES = 50
+
 const limits: Record<string, number> = { int2: 32767, int4: 2147483647 }
 
 export function createRecordEncoder(
@@ -62,6 +66,8 @@ export function createRecordEncoder(
   let columns = initial
   let slots: Slot[] = []
   let spans: Spans = createSpans([])
+  /** Null where some column is not written: no record can look exactly like the columns then. */
+  let exact: ExactColumn[] | null = null
   const output: Output = createOutput()
   let dropped = 0
 
@@ -79,6 +85,11 @@ export function createRecordEncoder(
       }
     })
     spans = createSpans(next.map((column) => column.key))
+    exact = slots.length > 0 && slots.every(({ written }) => written) ? slots.map(toExact) : null
+  }
+  function toExact({ accepts, json, limit }: Slot, index: number): ExactColumn {
+    const head = Buffer.from(`${JSON.stringify(columns[index]!.key)}:`)
+    return { head, accepts, json, limited: limit !== 0 }
   }
   setColumns(initial)
 
@@ -102,7 +113,18 @@ export function createRecordEncoder(
     let at = from
     let records = 0
     const end = page.length
+    let misses = 0
     while (at < end) {
+      if (exact !== null && misses < MISSES) {
+        output.reserve(end - at + 64)
+        const after = writeExactRecord(page, at, exact, output)
+        if (after > 0) {
+          records += 1
+          at = after
+          continue
+        }
+        misses += 1
+      }
       const next = scanRecord(page, at, spans)
       if (next < 0) {
         // A blank line.

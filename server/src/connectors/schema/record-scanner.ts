@@ -77,7 +77,8 @@ function endOfString(page: Buffer, at: number): number {
   }
 }
 
-function endOfNested(page: Buffer, at: number): number {
+/** The place after the bracket that closes the one at `at`. */
+export function endOfNested(page: Buffer, at: number): number {
   let depth = 0
   for (;;) {
     const byte = page[at]
