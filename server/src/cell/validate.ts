@@ -35,6 +35,9 @@ export interface ValidationResult {
 export const DYNAMIC_STREAMS = 'dynamic'
 
 const VALIDATION_SECONDS = 10
+const MOST_STREAMS = 1000
+const MOST_FIELDS = 500
+const LONGEST_NAME = 500
 const NO_SCHEMA: ExtractedSchema = {
   config_class_name: null,
   config_fields: [],
@@ -53,7 +56,19 @@ export async function validateCode(
   const report = readReport(result)
   if (report === null) return refuse('the code cannot be read: the validation gave no usable answer')
   const { streams_need_run, ...validation } = report
-  return validation.valid && streams_need_run ? addStreams(validation, input) : validation
+  return limitStreams(validation.valid && streams_need_run ? await addStreams(validation, input) : validation)
+}
+
+/** They are in every list of sources. */
+function limitStreams(validation: ValidationResult): ValidationResult {
+  const streams = validation.extracted_streams ?? []
+  const long = streams.find((name) => name.length > LONGEST_NAME)
+  if (streams.length <= MOST_STREAMS && long === undefined) return validation
+  const message =
+    long === undefined
+      ? `get_streams gives ${streams.length} streams; at most ${MOST_STREAMS} are taken`
+      : `get_streams gives a stream whose name has ${long.length} characters; at most ${LONGEST_NAME} are taken`
+  return { ...refuse(message), warnings: validation.warnings }
 }
 
 async function addStreams(validation: ValidationResult, input: SourceInput): Promise<ValidationResult> {
@@ -122,11 +137,14 @@ function readSchema(value: JsonValue | undefined): ExtractedSchema | null {
   if (!isFields(value) || !Array.isArray(value.config_fields)) return null
   return {
     config_class_name: textOrNull(value.config_class_name),
-    config_fields: value.config_fields.filter(isFields).map((field) => ({
-      name: String(field.name),
-      type_hint: textOrNull(field.type_hint),
-      required: field.required === true,
-    })),
+    config_fields: value.config_fields
+      .filter(isFields)
+      .slice(0, MOST_FIELDS)
+      .map((field) => ({
+        name: String(field.name).slice(0, LONGEST_NAME),
+        type_hint: textOrNull(field.type_hint)?.slice(0, LONGEST_NAME) ?? null,
+        required: field.required === true,
+      })),
     auth_class_name: textOrNull(value.auth_class_name),
     auth_type: textOrNull(value.auth_type),
   }

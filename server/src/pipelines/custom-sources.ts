@@ -41,6 +41,7 @@ export interface CellServices {
 
 const MAX_CODE_BYTES = 512 * 1024
 const MAX_ERRORS = 20
+const MAX_SOURCES = 1000
 
 const columns = sql`c.id, c.name, c.source_name, v.streams, c.description, c.version, c.created_at`
 const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version`
@@ -75,6 +76,7 @@ export async function createCustomSource(
   const { source_name } = input
   if (findSource(source_name))
     throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
+  await requireRoom(services.db, actor)
   const { extracted_streams: streams, extracted_schema } = await requireValid(services, actor, input.code, source_name)
   const id = randomUUID()
   try {
@@ -93,6 +95,18 @@ export async function createCustomSource(
     throw error
   }
   return readCustomSource(services.db, actor, id)
+}
+
+/** Every one of them is in the list of sources, with its streams. */
+async function requireRoom(db: Queryable, actor: Actor): Promise<void> {
+  const row = await db.first<{ count: number }>(
+    sql`SELECT count(*) AS count FROM custom_sources WHERE organization_id = ${actor.organization_id}`,
+  )
+  if (row!.count >= MAX_SOURCES)
+    throw new AppError(
+      'conflict',
+      `The organization has ${MAX_SOURCES} custom sources already; delete one that is unused`,
+    )
 }
 
 /** New code becomes a new version; the same code again does not. */

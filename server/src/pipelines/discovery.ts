@@ -7,6 +7,9 @@ import { type Queryable, sql } from '../storage/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { asConnector } from './references.ts'
 
+/** Code is looked at to say what a source can do, and may take half a megabyte. */
+const READ_AT_ONCE = 20
+
 export interface ConnectorInfo {
   name: string
   display_name: string
@@ -22,11 +25,16 @@ export interface SourceInfo extends ConnectorInfo {
 }
 
 export async function listSources(db: Queryable, actor: Actor): Promise<SourceInfo[]> {
-  const custom = await db.query<CustomInfoRow>(sql`
-    SELECT c.id, c.name, c.source_name, c.description, c.version, v.streams, v.code, v.config_schema
-      FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
-     WHERE c.organization_id = ${actor.organization_id} ORDER BY c.source_name`)
-  return [...sources.map(describeSource), ...custom.map(describeCustom)]
+  const all = sources.map(describeSource)
+  for (let after = ''; ; ) {
+    const custom = await db.query<CustomInfoRow>(sql`
+      SELECT c.id, c.name, c.source_name, c.description, c.version, v.streams, v.code, v.config_schema
+        FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
+       WHERE c.organization_id = ${actor.organization_id} AND c.source_name > ${after} ORDER BY c.source_name LIMIT ${READ_AT_ONCE}`)
+    all.push(...custom.map(describeCustom))
+    if (custom.length < READ_AT_ONCE) return all
+    after = custom.at(-1)!.source_name
+  }
 }
 
 export const listDestinations = (): ConnectorInfo[] =>

@@ -41,6 +41,8 @@ export interface Supervised {
 
 const MEMORY_CHECK_MS = 200
 const DEFAULT_BACKOFF_SECONDS = 30
+/** A longer one would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function superviseRun(services: Services, pool: ExecutorPool, run: ClaimedRun): Supervised {
   const stopped = Promise.withResolvers<Verdict>()
@@ -177,7 +179,7 @@ function execute(
         message: `the run took longer than ${minutes} minutes; give it more with config.run.timeout_minutes, or read less`,
         transient: true,
       }),
-    minutes * 60_000,
+    Math.min(minutes * 60_000, LONGEST_TIMER_MS),
   )
   const memory = setInterval(() => {
     const used = executor.residentMb()

@@ -15,12 +15,13 @@ import { type Database, type Queryable, sql } from '../storage/database.ts'
 import type { SecretBox } from '../storage/secret-box.ts'
 
 const BATCH = 500
+/** A config may hold half a megabyte of code, so not all of a batch are in memory at once. */
+const PINNED_AT_ONCE = 50
 
 interface DuePipeline {
   id: string
   organization_id: string
   name: string
-  config_box: Buffer
   schedule: string
   timezone: string | null
   now: string
@@ -43,26 +44,43 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
   if (locked.length === 0) return 0
   // A statement of its own: it sees runs that were inserted while the lock was waited for.
   const due = await tx.query<DuePipeline>(sql`
-    SELECT p.id, p.organization_id, p.name, p.config_box, p.schedule, p.timezone, now() AS now,
+    SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
       FROM pipelines p WHERE p.id = ANY (${locked.map(({ id }) => id)}::uuid[]) ORDER BY p.next_run_at`)
-  await moveOn(tx, due)
+  await moveOn(tx, due, log)
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
-  await insertRuns(tx, box, free, await pinConfigs(tx, box, free))
+  for (let from = 0; from < free.length; from += PINNED_AT_ONCE) {
+    const some = free.slice(from, from + PINNED_AT_ONCE)
+    await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
+  }
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
   if (free.length > 0) await tx.execute(tell('ready'))
   return due.length
 }
 
-const moveOn = (tx: Queryable, due: DuePipeline[]): Promise<number> => {
-  const next = due.map(({ schedule, timezone, now }) => nextTime(schedule, timezone, new Date(now)))
+const moveOn = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
+  const next = due.map(({ id, schedule, timezone, now }) => {
+    try {
+      return nextTime(schedule, timezone, new Date(now))
+    } catch (error) {
+      // One schedule that can not be read any more must not keep all others waiting.
+      log.error({ err: error, pipeline_id: id }, 'a schedule can not be read; the pipeline is not scheduled any more')
+      return null
+    }
+  })
   return tx.execute(sql`
     UPDATE pipelines p SET next_run_at = u.next FROM unnest(${due.map(({ id }) => id)}::uuid[], ${next}::timestamptz[]) AS u (id, next) WHERE p.id = u.id`)
 }
 
 async function pinConfigs(tx: Queryable, box: SecretBox, pipelines: DuePipeline[]): Promise<PinnedConfig[]> {
   if (pipelines.length === 0) return []
-  const opened = await Promise.all(pipelines.map((pipeline) => open(box, pipeline)))
+  const boxes = await tx.query<{ id: string; config_box: Buffer }>(
+    sql`SELECT id, config_box FROM pipelines WHERE id = ANY (${pipelines.map(({ id }) => id)}::uuid[])`,
+  )
+  const boxOf = new Map(boxes.map(({ id, config_box }) => [id, config_box]))
+  const opened = await Promise.all(
+    pipelines.map((pipeline) => open(box, { ...pipeline, config_box: boxOf.get(pipeline.id)! })),
+  )
   const references = await loadManyReferences(
     tx,
     opened.map((config, index) => ({
@@ -79,7 +97,7 @@ async function pinConfigs(tx: Queryable, box: SecretBox, pipelines: DuePipeline[
 
 type Opened = { config: ReturnType<typeof openPipelineConfig> } | { problem: string }
 
-async function open(box: SecretBox, pipeline: DuePipeline): Promise<Opened> {
+async function open(box: SecretBox, pipeline: DuePipeline & { config_box: Buffer }): Promise<Opened> {
   try {
     return { config: openPipelineConfig(box, pipeline) }
   } catch (error) {

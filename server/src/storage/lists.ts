@@ -8,7 +8,7 @@ import { type Queryable, type Statement, sql } from './database.ts'
 export const COUNTED_AT_MOST = 10_000
 
 export interface Paging {
-  /** Null returns all. */
+  /** Null returns all, up to what is counted: nobody needs a longer list in one piece, and it would be held in memory. */
   limit: number | null
   offset: number
 }
@@ -36,8 +36,9 @@ export async function readList<Row>(
   ordered: Statement,
   matches: Statement,
 ): Promise<Listed<Row>> {
-  const rows = await db.query<Row>(sql`${ordered} LIMIT ${limit} OFFSET ${offset}`)
-  const endsHere = (limit === null || rows.length < limit) && (rows.length > 0 || offset === 0)
+  const most = limit ?? COUNTED_AT_MOST
+  const rows = await db.query<Row>(sql`${ordered} LIMIT ${most} OFFSET ${offset}`)
+  const endsHere = rows.length < most && (rows.length > 0 || offset === 0)
   const total = endsHere ? Math.min(offset + rows.length, COUNTED_AT_MOST) : await countUpTo(db, matches)
   return { rows, total }
 }

@@ -43,6 +43,18 @@ test('streams that are not a literal come from a second cell', async () => {
   assert.match(wrong.errors[0]!.message, /stream names are strings/)
 })
 
+test('more streams, or longer names, than a list can show are refused', async () => {
+  for (const [streams, message] of [
+    ['[str(n) for n in range(1001)]', /gives 1001 streams; at most 1000/],
+    ['["x" * 501]', /whose name has 501 characters/],
+    [`["${'x'.repeat(600)}"]`, /whose name has 600 characters/],
+  ] as const) {
+    const { valid, errors } = await validate(GOOD.replace('return ["a"]', `return ${streams}`))
+    assert.equal(valid, false)
+    assert.match(errors[0]!.message, message)
+  }
+})
+
 test('streams that only a server knows count as dynamic', async () => {
   const asking = GOOD.replace('return ["a"]', 'return self.http.get("https://example.com/streams").json()')
   const { valid, extracted_streams, warnings } = await validate(asking)

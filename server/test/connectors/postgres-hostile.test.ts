@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import { copyOut } from '../../src/connectors/postgres/copy-out.ts'
 import { createPageQueue } from '../../src/connectors/postgres/page-queue.ts'
+import { describeStream } from '../../src/connectors/postgres/relation.ts'
 import type { Session } from '../../src/connectors/postgres/session.ts'
 import { isTypeName, withKnownTypes } from '../../src/connectors/schema/type-names.ts'
 
@@ -75,4 +76,21 @@ it('a message with an impossible length ends the reading', { timeout: 10_000 }, 
     await assert.rejects(next, /impossible length/)
     assert.ok(stream.destroyed)
   }
+})
+
+it('a query that is nothing but blanks to its end is looked at once', async () => {
+  let sent = ''
+  const session = {
+    client: {
+      async query({ text }: { text: string }) {
+        sent = text
+        throw Object.assign(new Error('syntax error'), { code: '42601' })
+      },
+    },
+  } as unknown as Session
+  const started = process.cpuUsage()
+  await assert.rejects(describeStream(session, 'q', { q: `${' ;\n'.repeat(80_000)}x` }), /must be one SELECT/)
+  assert.ok(process.cpuUsage(started).user < 1_000_000)
+  await assert.rejects(describeStream(session, 'q', { q: 'SELECT 1 ; \n;' }), /must be one SELECT/)
+  assert.match(sent, /^SELECT \* FROM \(\nSELECT 1\n\)/)
 })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { destinations, sources } from '../../src/connectors/registry.ts'
+import { sql } from '../../src/storage/database.ts'
 import { registerOrganization, startApp } from '../harness/app.ts'
 
 const app = await startApp()
@@ -29,6 +30,25 @@ test('every connector is listed with the fields of the specification, a schema a
     destinations.map((each) => each.name),
   )
   assert.equal('streams' in others.body[0] || 'auth_types' in others.body[0], false)
+})
+
+test('custom sources of the organization are all among them, however many, and none of another', async () => {
+  const other = await registerOrganization(app, 'Other')
+  const { db } = app.services
+  for (const { id, count } of [
+    { id: acme.id, count: 45 },
+    { id: other.id, count: 1 },
+  ])
+    await db.execute(sql`
+      WITH made AS (INSERT INTO custom_sources (organization_id, name, source_name)
+                    SELECT ${id}, 'S', 'source_' || n FROM generate_series(1, ${count}::int) AS n RETURNING id)
+      INSERT INTO custom_source_versions (custom_source_id, version, code, streams) SELECT id, 1, 'self.state', '["a"]' FROM made`)
+  const listed = (await get('/api/connectors/sources')).body.filter(({ name }: { name: string }) =>
+    name.startsWith('source_'),
+  )
+  assert.equal(new Set(listed.map(({ name }: { name: string }) => name)).size, 45)
+  assert.ok(listed.every((each: { capabilities: { incremental: boolean } }) => each.capabilities.incremental))
+  await db.execute(sql`DELETE FROM custom_sources`)
 })
 
 test('a connection is tried out, inline and saved', async () => {

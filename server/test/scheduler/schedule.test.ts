@@ -42,6 +42,17 @@ test('a due pipeline runs once, also after a long downtime, and its next time li
   assert.ok(row!.ahead)
 })
 
+test('a schedule that can not be read keeps no other one waiting, and a long batch is pinned bit by bit', async () => {
+  const [broken, ...others] = await Promise.all(Array.from({ length: 60 }, () => scheduled()))
+  await db.execute(sql`UPDATE pipelines SET schedule = 'no schedule' WHERE id = ${broken!}`)
+  for (const id of [broken!, ...others]) await due(id)
+  assert.equal(await tick(), 60)
+  const row = await db.first<{ runs: number; unscheduled: boolean }>(sql`
+    SELECT (SELECT count(*) FROM runs WHERE pipeline_id = ANY (${others}::uuid[])) AS runs,
+           (SELECT next_run_at IS NULL FROM pipelines WHERE id = ${broken!}) AS unscheduled`)
+  assert.deepEqual(row, { runs: 59, unscheduled: true })
+})
+
 test('a time is skipped while a run waits or runs, and the log says so', async () => {
   const id = await scheduled()
   const run = await engine.trigger(id)

@@ -16,6 +16,7 @@ import type { FileSettings } from './settings.ts'
 import { csvFields, parquetFields, type TableField } from './table-fields.ts'
 
 const PAGE_CHARACTERS = 128 * 1024
+const LONGEST_MESSAGE = 2000
 
 export async function readTable(file: OpenFile, context: ReadContext<FileSettings>): Promise<Reading> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-file-'))
@@ -95,7 +96,9 @@ function explain(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ConnectorError) return error
   const message = error instanceof Error ? error.message : String(error)
+  // It quotes lines of the file, which may be as long as they like.
   const first = message
+    .slice(0, LONGEST_MESSAGE)
     .replace(/'?"?[^\s'"]*sluice-file-[^\s'"]*'?"?/g, 'the file')
     .split('\n')
     .slice(0, 3)

@@ -106,7 +106,7 @@ async function describeTable(session: Session, stream: string): Promise<Relation
 }
 
 async function describeQuery(session: Session, stream: string, text: string): Promise<Relation> {
-  const from = `(\n${text.replace(/[\s;]+$/, '')}\n)`
+  const from = `(\n${trimStatement(text)}\n)`
   // Described by the extended protocol, which takes one statement only: a query cannot end ours and begin another.
   const result = await session.client
     .query({ text: `SELECT * FROM ${from} AS t LIMIT 0`, queryMode: 'extended' } as unknown as { text: string })
@@ -138,4 +138,11 @@ async function describeQuery(session: Session, stream: string, text: string): Pr
     primaryKey: [],
     blocks: 0,
   }
+}
+
+/** Without the blanks and semicolons at its end. A pattern would look for the end from every blank of a long row of them. */
+function trimStatement(text: string): string {
+  let end = text.length
+  while (end > 0 && (text[end - 1] === ';' || text[end - 1]!.trim() === '')) end -= 1
+  return text.slice(0, end)
 }
