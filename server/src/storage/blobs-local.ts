@@ -12,6 +12,7 @@ import { dirname, join, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { checkKey, checkPrefix, InvalidBlobKey } from './blob-keys.ts'
 import { type BlobInfo, BlobNotFound, type BlobStore, type BlobWriter } from './blobs.ts'
+import { watchSpace } from './disk-space.ts'
 
 const READ_CHUNK_BYTES = 256 * 1024
 
@@ -25,6 +26,7 @@ export function createLocalBlobs(folder: string): BlobStore {
     const path = join(root, key)
     const draft = join(temporary, randomUUID())
     const file = await open(draft, 'wx', 0o600)
+    const makeRoom = watchSpace(temporary)
     let size = 0
     let pending: Promise<void> = Promise.resolve()
 
@@ -37,6 +39,7 @@ export function createLocalBlobs(folder: string): BlobStore {
       // One write is always under way while the caller prepares the next chunk; a failure shows at the next call.
       async write(chunk) {
         await pending
+        await makeRoom(chunk.byteLength)
         size += chunk.byteLength
         pending = writeAll(file, chunk)
         pending.catch(() => undefined)

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { watchSpace } from '../../storage/disk-space.ts'
 import { type Column, ConnectorError, type Page, type ReadContext, type Reading } from '../contract.ts'
 import { type Engine, openEngine, quoteName, quoteText } from './duckdb.ts'
 import type { OpenFile } from './open-file.ts'
@@ -27,7 +28,8 @@ export async function readTable(file: OpenFile, context: ReadContext<FileSetting
   }
   try {
     const path = join(folder, 'file')
-    await pipeline(Readable.from(file.chunks), createWriteStream(path, { mode: 0o600 }), { signal: context.signal })
+    const rows = Readable.from(withRoom(file.chunks, folder))
+    await pipeline(rows, createWriteStream(path, { mode: 0o600 }), { signal: context.signal })
     engine = await openEngine(folder, context.signal)
     const { connection } = engine
     const table = file.format === 'csv' ? csvTable(path, context.config) : `read_parquet(${quoteText(path)})`
@@ -40,6 +42,14 @@ export async function readTable(file: OpenFile, context: ReadContext<FileSetting
   } catch (error) {
     await cleanUp()
     throw explain(error, context.signal)
+  }
+}
+
+async function* withRoom(chunks: AsyncIterable<Buffer>, folder: string): AsyncGenerator<Buffer> {
+  const makeRoom = watchSpace(folder)
+  for await (const chunk of chunks) {
+    await makeRoom(chunk.length)
+    yield chunk
   }
 }
 

@@ -1,0 +1,31 @@
+/**
+ * Room on the disk. What tenants bring may be as large as they like, and a disk that is full to the last byte stops the
+ * database with everything that hangs on it: so what they bring ends first.
+ */
+import { statfs } from 'node:fs/promises'
+
+export const KEPT_FREE_BYTES = 256 * 1024 * 1024
+const LOOK_EVERY_BYTES = 32 * 1024 * 1024
+
+export class DiskFull extends Error {}
+
+/** Called with what is about to be written; looks at the disk at the first call and then now and then. */
+export function watchSpace(folder: string, keep = KEPT_FREE_BYTES): (bytes: number) => Promise<void> | void {
+  let unseen = LOOK_EVERY_BYTES
+  return (bytes) => {
+    unseen += bytes
+    if (unseen < LOOK_EVERY_BYTES) return
+    unseen = 0
+    return requireSpace(folder, keep)
+  }
+}
+
+async function requireSpace(folder: string, keep: number): Promise<void> {
+  // A file system that does not tell is not asked to be careful.
+  const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: Number.POSITIVE_INFINITY, bsize: 1 }))
+  const free = bavail * bsize
+  if (free < keep)
+    throw new DiskFull(
+      `The disk has only ${Math.round(free / 1024 / 1024)} MB left, which the service keeps for itself; an operator has to make room`,
+    )
+}
