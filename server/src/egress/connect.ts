@@ -2,23 +2,13 @@
  * Dialling: resolve, check every answer, connect to exactly the answers that were checked. The name is resolved once, so
  * a DNS server that changes its mind between the check and the connection changes nothing.
  */
-import { lookup as systemLookup } from 'node:dns/promises'
 import { connect as connectTcp, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { parseAddress } from './addresses.ts'
 import type { Guard } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
+import type { Answer, Lookup } from './lookup.ts'
 import { EgressFailed } from './refusal.ts'
-
-export interface Answer {
-  address: string
-  family: number
-}
-
-/** All addresses of a name. Tests give one of their own. */
-export type Lookup = (host: string) => Promise<readonly Answer[]>
-
-export const resolveBySystem: Lookup = (host) => systemLookup(host, { all: true, order: 'verbatim' })
 
 export interface DialOptions {
   signal?: AbortSignal
@@ -43,8 +33,8 @@ export function createDial(guard: Guard, lookup: Lookup): Dial {
     try {
       const answers = parseAddress(host)
         ? [{ address: host, family: host.includes(':') ? 6 : 4 }]
-        : await untilAborted(resolve(host, lookup), signal)
-      const own = await untilAborted(resolveOwn(guard.ownNames(port), lookup), signal)
+        : await untilAborted(resolve(host, lookup, signal), signal)
+      const own = await untilAborted(resolveOwn(guard.ownNames(port), lookup, signal), signal)
       return await openSocket(host, port, guard.permitted(host, port, answers, own), signal)
     } finally {
       clearTimeout(timer)
@@ -52,9 +42,9 @@ export function createDial(guard: Guard, lookup: Lookup): Dial {
   }
 }
 
-async function resolve(host: string, lookup: Lookup): Promise<readonly Answer[]> {
+async function resolve(host: string, lookup: Lookup, signal: AbortSignal): Promise<readonly Answer[]> {
   try {
-    const answers = await lookup(host)
+    const answers = await lookup(host, signal)
     if (answers.length > 0) return answers
   } catch (error) {
     throw new EgressFailed('dns', `the host ${host} cannot be resolved; check its name`, error)
@@ -63,9 +53,9 @@ async function resolve(host: string, lookup: Lookup): Promise<readonly Answer[]>
 }
 
 /** A name of ours that does not resolve has no address that could be reached. */
-async function resolveOwn(names: readonly string[], lookup: Lookup): Promise<Answer[]> {
+async function resolveOwn(names: readonly string[], lookup: Lookup, signal: AbortSignal): Promise<Answer[]> {
   if (names.length === 0) return []
-  return (await Promise.all(names.map((name) => lookup(name).catch(() => [])))).flat()
+  return (await Promise.all(names.map((name) => lookup(name, signal).catch(() => [])))).flat()
 }
 
 function openSocket(host: string, port: number, answers: readonly Answer[], signal: AbortSignal): Promise<Socket> {

@@ -8,9 +8,10 @@
 import type { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { createDial, createDispatcher, type DialOptions, type Lookup, resolveBySystem } from './connect.ts'
+import { createDial, createDispatcher, type DialOptions } from './connect.ts'
 import { createGuard, type Listener } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
+import { type Lookup, resolveBySystem } from './lookup.ts'
 import { EgressFailed, EgressRefused } from './refusal.ts'
 import { type EgressAnswer, type EgressRequest, type Sender, send } from './request.ts'
 
