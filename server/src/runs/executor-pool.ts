@@ -11,7 +11,7 @@ import type { ExecutorSettings, FromExecutor, ToExecutor } from './executor-mess
 import { makeScratch, removeScratch, sweepScratch } from './scratch.ts'
 
 const ENTRY = new URL('./executor.ts', import.meta.url).pathname
-const RUNS_PER_EXECUTOR = 100
+const RUNS_PER_EXECUTOR = 500
 const STDERR_KEPT = 4096
 const KEPT_IDLE_MS = 10_000
 const SPAWN_AFTER_MS = 100

@@ -78,9 +78,11 @@ export async function startWorker(services: Services): Promise<Worker> {
       renewedAt = Date.now()
       return
     }
-    const kept = new Set(await renewLeases(services, [...held.values()]))
+    // Only those that were asked about: a run that was claimed meanwhile is in no answer and not lost.
+    const asked = [...held.values()]
+    const kept = new Set(await renewLeases(services, asked))
     renewedAt = Date.now()
-    for (const supervised of held.values())
+    for (const supervised of asked)
       if (!kept.has(supervised.run.id))
         supervised.stop((await isCancelled(services, supervised)) ? 'cancelled' : 'lost')
   }

@@ -53,7 +53,10 @@ const isoTimestamp = (text: string): string => `${text.slice(0, 10)}T${text.slic
 
 // A page costs much the same wherever it lies, on a solid-state disk or in memory. PostgreSQL's own default is for
 // turning disks, and makes it read whole tables of all organizations where an index has the few rows of one.
-const SESSION = '-c random_page_cost=1.1 -c TimeZone=UTC -c DateStyle=ISO -c client_min_messages=warning'
+// The plan of a prepared statement is kept. Made while a table is new and small it would read the whole of it for good,
+// or until statistics are taken, so an index is always preferred; every list and every look-up has one.
+const SESSION =
+  '-c random_page_cost=1.1 -c enable_seqscan=off -c TimeZone=UTC -c DateStyle=ISO -c client_min_messages=warning'
 
 export interface ConnectionSettings {
   connectionString?: string
