@@ -163,7 +163,7 @@ const forgetLinks = (tx: Queryable, userId: string): Promise<number> =>
 /** Removes what can never be used again. */
 export async function forgetEndedSessions(db: Queryable): Promise<void> {
   await db.execute(sql`DELETE FROM sessions WHERE expires_at < now() - interval '1 day'`)
-  await db.execute(sql`DELETE FROM login_attempts WHERE window_start < now() - interval '1 day'`)
+  await db.execute(sql`DELETE FROM login_attempts WHERE window_start < now() - interval '1 hour'`)
   await db.execute(sql`DELETE FROM idp_states WHERE expires_at < now()`)
   await db.execute(sql`DELETE FROM output_tickets WHERE expires_at < now()`)
 }

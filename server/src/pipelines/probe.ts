@@ -169,7 +169,8 @@ function limitAnswers(connect: Egress['connect'], signal: AbortSignal): Egress['
         socket.destroy(new ConnectorError('limit', `The server answered more than ${MOST_BYTES >> 20} MB to a check`))
     }, LOOK_MS).unref()
     const stop = () => clearInterval(watch)
-    socket.once('close', stop)
+    // Whoever listens on the connection hears of it; where TLS is put over it, nobody may listen down here.
+    socket.on('error', stop).once('close', stop)
     signal.addEventListener('abort', stop, { once: true })
     return socket
   }

@@ -17,10 +17,11 @@ export async function tidyOften({ db, blobs }: Services): Promise<void> {
   await removeDeletedRuns(db, blobs)
   await removeLeftStages(db, blobs)
   await packLogs(db, blobs)
+  // Often, for anybody can make such rows without an account.
+  await forgetEndedSessions(db)
 }
 
 export async function tidyHourly({ db, blobs, config }: Services): Promise<void> {
-  await forgetEndedSessions(db)
   await expireOutputs(db, blobs, config.RUN_RETENTION_DAYS)
   await blobs.sweep(LEFTOVER_MS)
 }
