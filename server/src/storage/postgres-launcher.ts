@@ -45,6 +45,8 @@ export async function chooseLauncher(): Promise<Launcher> {
     `--reuid=${NOBODY}`,
     `--regid=${NOBODY}`,
     '--clear-groups',
+    // Without this the capability counts when a file is opened, but not when initdb asks whether it could be.
+    '--securebits=+no_setuid_fixup',
     '--inh-caps=+dac_override',
     '--ambient-caps=+dac_override',
     // The change of user clears PDEATHSIG, so it is set behind it.

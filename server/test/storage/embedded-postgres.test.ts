@@ -12,7 +12,7 @@ import {
   embeddedConnection,
   startEmbeddedPostgres,
 } from '../../src/storage/embedded-postgres.ts'
-import { chooseLauncher, findBinaries, linkLibraries } from '../../src/storage/postgres-launcher.ts'
+import { chooseLauncher, findBinaries, type Launcher, linkLibraries } from '../../src/storage/postgres-launcher.ts'
 import { findProcesses, startProgram, waitUntilGone } from '../harness/processes.ts'
 
 const run = promisify(execFile)
@@ -61,11 +61,11 @@ for (const uid of [NOBODY, NAMELESS])
     skip: !isRoot && 'the whole run is by an ordinary user',
   }, async (context) => {
     const as = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups', '--inh-caps=-all']
-    const reaches = await run('setpriv', [...as, process.execPath, '--version']).catch(() => null)
+    const program = path.join(import.meta.dirname, 'start-postgres.ts')
+    const reaches = await run('setpriv', [...as, 'test', '-r', program]).catch(() => null)
     if (reaches === null) return context.skip('this checkout lies in a folder that only root can enter')
     const folder = await makeFolder()
     await run('chown', [String(uid), folder])
-    const program = path.join(import.meta.dirname, 'start-postgres.ts')
     const { code, stdout, stderr } = await startProgram('setpriv', [...as, process.execPath, program, folder]).ended
     assert.equal(code, 0, stderr)
     assert.match(stdout, new RegExp(`uid ${uid} answer 42`))
@@ -82,7 +82,9 @@ test('root starts it as nobody where user namespaces are closed, and as itself a
   const before = process.env.PATH
   process.env.PATH = `${fakes}:${before}`
   try {
-    assert.equal((await chooseLauncher()).owner, NOBODY)
+    const launcher = await chooseLauncher()
+    assert.equal(launcher.owner, NOBODY)
+    await initializeFromClosedFolder(launcher)
     const server = await startEmbeddedPostgres(folder, PASSWORD)
     await withDatabase(server, (db) => db.execute(sql`CREATE TABLE kept AS SELECT 7 AS id`))
     assert.equal((await stat(path.join(folder, 'postgres/PG_VERSION'))).uid, NOBODY)
@@ -95,6 +97,17 @@ test('root starts it as nobody where user namespaces are closed, and as itself a
   assert.deepEqual(await withDatabase(again, (db) => db.first(sql`SELECT id FROM kept`)), { id: 7 })
   await again.stop()
 })
+
+/** As in a checkout that only root can enter. */
+async function initializeFromClosedFolder({ command: [command, ...args] }: Launcher): Promise<void> {
+  const closed = await makeFolder()
+  assert.equal((await stat(closed)).mode & 0o777, 0o700)
+  await cp(await findBinaries(), path.join(closed, 'native'), { recursive: true, verbatimSymlinks: true })
+  const cluster = path.join(closed, 'cluster')
+  await mkdir(cluster)
+  await run('chown', [String(NOBODY), cluster])
+  await run(command!, [...args, path.join(closed, 'native/bin/initdb'), '-D', cluster, '--no-sync', '--locale=C'])
+}
 
 test('a path too long for a socket works, and nobody can put a link where the socket goes', async () => {
   const folder = path.join(await makeFolder(), 'x'.repeat(60), 'y'.repeat(60))
