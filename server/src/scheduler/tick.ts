@@ -28,8 +28,18 @@ interface DuePipeline {
   busy_run_id: string | null
 }
 
+/** While one waits for the database the other works out times and seals configurations. */
+const SIDE_BY_SIDE = 2
+
 /** Starts what is due and returns how many pipelines that were. */
 export async function scheduleDuePipelines(db: Database, box: SecretBox, log: Logger): Promise<number> {
+  const first = await db.transaction((tx) => scheduleBatch(tx, box, log))
+  if (first < BATCH) return first
+  const rest = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => scheduleAll(db, box, log)))
+  return rest.reduce((sum, count) => sum + count, first)
+}
+
+async function scheduleAll(db: Database, box: SecretBox, log: Logger): Promise<number> {
   let total = 0
   for (;;) {
     const handled = await db.transaction((tx) => scheduleBatch(tx, box, log))
@@ -59,17 +69,25 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
 }
 
 const moveOn = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
-  const next = due.map(({ id, schedule, timezone, now }) => {
-    try {
-      return nextTime(schedule, timezone, new Date(now))
-    } catch (error) {
-      // One schedule that can not be read any more must not keep all others waiting.
-      log.error({ err: error, pipeline_id: id }, 'a schedule can not be read; the pipeline is not scheduled any more')
-      return null
-    }
+  // Whole companies run at six: a schedule is worked out once for all of a batch that share it.
+  const known = new Map<string, Date | null>()
+  const next = due.map((pipeline) => {
+    const key = `${pipeline.schedule}\n${pipeline.timezone}`
+    if (!known.has(key)) known.set(key, nextTimeOf(pipeline, log))
+    return known.get(key)!
   })
   return tx.execute(sql`
     UPDATE pipelines p SET next_run_at = u.next FROM unnest(${due.map(({ id }) => id)}::uuid[], ${next}::timestamptz[]) AS u (id, next) WHERE p.id = u.id`)
+}
+
+function nextTimeOf({ id, schedule, timezone, now }: DuePipeline, log: Logger): Date | null {
+  try {
+    return nextTime(schedule, timezone, new Date(now))
+  } catch (error) {
+    // One schedule that can not be read any more must not keep all others waiting.
+    log.error({ err: error, pipeline_id: id }, 'a schedule can not be read; the pipeline is not scheduled any more')
+    return null
+  }
 }
 
 async function pinConfigs(tx: Queryable, box: SecretBox, pipelines: DuePipeline[]): Promise<PinnedConfig[]> {
