@@ -7,8 +7,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { after } from 'node:test'
 
-/** Hooks of the file itself run after ours, and stopping a whole service may take them some seconds. */
-const PATIENCE_MS = 20_000
+/** Hooks of the file itself run after ours, and stopping a whole service on a busy machine may take them a while. */
+const PATIENCE_MS = 60_000
 
 // A program that a test starts inherits the preload; only the test file itself is checked.
 if (process.env.NODE_TEST_CONTEXT && process.argv[1]?.endsWith('.test.ts')) watch()
