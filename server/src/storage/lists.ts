@@ -6,9 +6,11 @@
 import { type Queryable, type Statement, sql } from './database.ts'
 
 export const COUNTED_AT_MOST = 10_000
+/** "All" of a list is held in memory twice, as rows and as text; past this it must be asked for in pages. */
+const RETURNED_AT_MOST = 100_000
 
 export interface Paging {
-  /** Null returns all, up to what is counted: nobody needs a longer list in one piece, and it would be held in memory. */
+  /** Null returns all. */
   limit: number | null
   offset: number
 }
@@ -36,7 +38,7 @@ export async function readList<Row>(
   ordered: Statement,
   matches: Statement,
 ): Promise<Listed<Row>> {
-  const most = limit ?? COUNTED_AT_MOST
+  const most = limit ?? RETURNED_AT_MOST
   const rows = await db.query<Row>(sql`${ordered} LIMIT ${most} OFFSET ${offset}`)
   const endsHere = rows.length < most && (rows.length > 0 || offset === 0)
   const total = endsHere ? Math.min(offset + rows.length, COUNTED_AT_MOST) : await countUpTo(db, matches)
