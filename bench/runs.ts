@@ -13,7 +13,15 @@ import { measureBareQueue } from './lib/bare-queue.ts'
 import { percentile, report } from './lib/figures.ts'
 import { type Platform, startPlatform } from './lib/platform.ts'
 
-const parts: Record<string, (platform: Platform) => Promise<void>> = { start, throughput, schedules, memory, idle }
+const parts: Record<string, (platform: Platform) => Promise<void>> = {
+  start,
+  cancel,
+  fairness,
+  throughput,
+  schedules,
+  memory,
+  idle,
+}
 const dummyToFile = (records: number, extra: Record<string, unknown> = {}) => ({
   name: 'bench',
   source: { name: 'dummy', stream: 'creatures', config: { records, ...extra } },
@@ -38,6 +46,65 @@ async function start({ api, db }: Platform): Promise<void> {
     { p50_ms: percentile(waits, 50), p95_ms: percentile(waits, 95) },
     'p50 < 20 ms, p95 < 60 ms',
   )
+}
+
+/** From the request to the moment when the executor that had the run is gone. */
+async function cancel({ api, db, pid }: Platform): Promise<void> {
+  const token = await api.register()
+  const pipeline = await api.create(token, '/api/pipelines', {
+    name: 'cancel',
+    config: dummyToFile(100_000, { delay_ms: 1 }),
+  })
+  const gone: number[] = []
+  for (let index = 0; index < 30; index++) {
+    const run = await api.create(token, `/api/pipelines/${pipeline.id}/run`)
+    for (;;) {
+      const [row] = await db.query<{ records_read: number }>('SELECT records_read FROM runs WHERE id = $1', [run.id])
+      if (Number(row!.records_read) > 0) break
+      await delay(20)
+    }
+    const before = executors(pid)
+    const began = performance.now()
+    await api.create(token, `/api/pipelines/runs/${run.id}/cancel`)
+    while (before.every((one) => executors(pid).includes(one))) await delay(2)
+    gone.push(performance.now() - began)
+  }
+  report('cancel to process gone', { p50_ms: percentile(gone, 50), p95_ms: percentile(gone, 95) }, 'p95 < 500 ms')
+}
+
+/** One organization has a long run, a second waiting behind it and 10,000 more; another triggers a single one. */
+async function fairness({ api, db }: Platform): Promise<void> {
+  const busy = await api.register()
+  const long = await api.create(busy, '/api/pipelines', {
+    name: 'long',
+    config: dummyToFile(100_000, { delay_ms: 10 }),
+  })
+  const first = await api.create(busy, `/api/pipelines/${long.id}/run`)
+  await api.create(busy, `/api/pipelines/${long.id}/run`)
+  await db.query(
+    `INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, config_box)
+     SELECT organization_id, pipeline_id, 'manual', false, config_box FROM runs CROSS JOIN generate_series(1, 10000) WHERE id = $1`,
+    [first.id],
+  )
+  const other = await api.register()
+  const single = await api.create(other, '/api/pipelines', { name: 'single', config: dummyToFile(1) })
+  const waits: number[] = []
+  for (let index = 0; index < 20; index++) {
+    const run = await api.create(other, `/api/pipelines/${single.id}/run`)
+    await api.untilFinished(other, run.id)
+    const [row] = await db.query<{ ms: number }>(
+      'SELECT extract(epoch FROM started_at - created_at)::float8 * 1000 AS ms FROM runs WHERE id = $1',
+      [run.id],
+    )
+    waits.push(row!.ms)
+  }
+  report(
+    'beside 10,000 waiting runs of another',
+    { p50_ms: percentile(waits, 50), max_ms: Math.max(...waits) },
+    '< 100 ms',
+  )
+  await db.query(`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status = 'pending'`, [])
+  await api.create(busy, `/api/pipelines/runs/${first.id}/cancel`)
 }
 
 async function throughput({ api, db }: Platform): Promise<void> {
