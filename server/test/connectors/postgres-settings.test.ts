@@ -45,7 +45,7 @@ describe('the address of a PostgreSQL', () => {
     ['a key file', { url: `postgres://u:${PASSWORD}@h/db?sslkey=/etc/passwd` }],
     ['a root certificate file', { url: `postgres://u:${PASSWORD}@h/db?sslrootcert=/etc/passwd` }],
     ['a service', { url: `postgres://u:${PASSWORD}@h/db?service=prod` }],
-    ['a password file', { url: `postgres://u:${PASSWORD}@h/db?passfile=/root/.pgpass` }],
+    ['a password file', { url: `postgres://u:${PASSWORD}@h/db?passfile=/home/u/.pgpass` }],
     ['server options', { url: `postgres://u:${PASSWORD}@h/db?options=-c%20x%3Dy` }],
     ['an unknown sslmode', { url: `postgres://u:${PASSWORD}@h/db?sslmode=no-verify` }],
     ['another protocol', { url: `mysql://u:${PASSWORD}@h/db` }],
