@@ -6,9 +6,8 @@
  */
 import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
-import { sessionStands } from '../identity/sessions.ts'
+import { findSessionActor } from '../identity/session-actor.ts'
 import type { Services } from '../services.ts'
-import { sql } from '../storage/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { forbidden } from '../tenancy/actor.ts'
 import { findApiKey } from '../tenancy/api-keys.ts'
@@ -54,20 +53,20 @@ async function identify(services: Services, request: FastifyRequest): Promise<Ac
   if (authorization !== undefined) {
     const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
     const claims = token === undefined ? null : await services.tokens.verifyAccess(token)
-    const row = claims && (await services.db.first<ActorRow>(actorBySession(claims.sid, claims.org, claims.sub)))
-    if (!row)
+    const actor = claims && (await findSessionActor(services.db, claims))
+    if (!actor)
       throw new AppError(
         'unauthenticated',
         'The access token is not valid or no longer valid; sign in or refresh it',
         CHALLENGE,
       )
-    return toActor(row, origin)
+    return Object.assign(actor, origin)
   }
   if (key !== undefined) {
     const row = typeof key === 'string' ? await findApiKey(services.db, key) : null
     if (!row) throw new AppError('unauthenticated', 'The API key is not valid, has expired or was revoked', CHALLENGE)
     services.keyUses.note(row.api_key_id)
-    return toActor({ ...row, session_id: null }, origin)
+    return { ...row, ...origin, session_id: null, domain_roles: row.domain_roles ?? {} }
   }
   throw new AppError(
     'unauthenticated',
@@ -77,22 +76,3 @@ async function identify(services: Services, request: FastifyRequest): Promise<Ac
 }
 
 const CHALLENGE = { 'WWW-Authenticate': 'Bearer' }
-
-export type ActorRow = Omit<Actor, 'domain_roles' | 'request_id' | 'client_address' | 'api_key_id'> & {
-  domain_roles: Actor['domain_roles'] | null
-  api_key_id?: string | null
-}
-
-const toActor = (row: ActorRow, origin: { request_id: string; client_address: string }): Actor =>
-  Object.assign(row, origin, { domain_roles: row.domain_roles ?? {}, api_key_id: row.api_key_id ?? null })
-
-const actorBySession = (sessionId: string, organizationId: string, userId: string) => sql`
-  SELECT s.id AS session_id, s.api_key_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
-         EXISTS (SELECT 1 FROM user_identities i WHERE i.user_id = u.id) AS idp_linked,
-         o.id AS organization_id, o.name AS organization_name, o.slug AS organization_slug, m.role,
-         (SELECT jsonb_object_agg(d.domain_id, d.role) FROM domain_roles d WHERE d.organization_id = m.organization_id AND d.user_id = m.user_id) AS domain_roles
-    FROM sessions s
-    JOIN memberships m ON m.user_id = s.user_id AND m.organization_id = s.organization_id
-    JOIN users u ON u.id = s.user_id
-    JOIN organizations o ON o.id = s.organization_id
-   WHERE s.id = ${sessionId} AND s.organization_id = ${organizationId} AND s.user_id = ${userId} AND ${sessionStands}`

@@ -25,7 +25,7 @@ export interface AuthenticationResult {
 }
 
 /** Of a session `s`: it was not ended, nor was the key that opened it, if one did. */
-export const sessionStands = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
+const sessionStands = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
   SELECT 1 FROM api_keys k WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))`
 
 const hashToken = (token: string) => createHash('sha256').update(token).digest()
