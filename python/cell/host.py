@@ -51,28 +51,11 @@ class Transport:
         self._channel = channel
 
     def request(self, requests):
-        head = []
-        bodies = []
+        parts = []
         for request in requests:
-            body = request.get("body")
-            if body is not None:
-                bodies.append(body)
-            head.append(
-                {
-                    "method": request["method"],
-                    "url": request["url"],
-                    "headers": list(request["headers"].items()),
-                    "timeout": request.get("timeout"),
-                    "retries": request.get("retries"),
-                    "auth": bool(request.get("authenticate", True)),
-                    "size": None if body is None else len(body),
-                }
-            )
-        self._channel.send(protocol.HTTP, *protocol.pack_with_bodies(head, bodies))
-        answers, contents = protocol.unpack_with_bodies(self._channel.receive()[1])
-        for answer, content in zip(answers, contents):
-            answer["body"] = content
-        return answers
+            parts += protocol.pack_request(request)
+        self._channel.send(protocol.HTTP, *parts)
+        return protocol.unpack_answers(self._channel.receive_answer()[1])
 
 
 class DelayedAuthentication:

@@ -7,7 +7,9 @@ here, and the limits below are the ones it enforces, so an honest cell never mee
 
 import json
 import os
+import select
 import struct
+import time
 
 # From the cell.
 PAGE, LOG, HTTP, SECRETS, PREVIEW, DONE, ERROR = 1, 2, 3, 4, 5, 6, 7
@@ -17,7 +19,13 @@ JOB, ANSWER = 1, 2
 MAX_FRAME = 24 << 20
 HEADER = struct.Struct("<IB")
 PAIR = struct.Struct("<II")
-LENGTH = struct.Struct("<I")
+# Authenticate, retries, seconds; then the lengths of method, address, headers and body (-1 for none).
+REQUEST_HEAD = struct.Struct("<BBdHIIi")
+# Status; then the lengths of address (empty where it is the one asked for), headers and body.
+ANSWER_HEAD = struct.Struct("<HIII")
+
+# Longer than a small answer takes, shorter than anybody minds a process awake.
+MOMENT_SECONDS = 0.001
 
 DEBUG, INFO, WARNING, ERROR_LEVEL = 0, 1, 2, 3
 
@@ -35,6 +43,12 @@ class Channel:
         # An author may replace os.read; the channel keeps what it was built with.
         self._read = os.read
         self._write = os.write
+        self._clock = time.monotonic
+        self._yield = os.sched_yield
+        arrivals = select.poll()
+        arrivals.register(descriptor, select.POLLIN)
+        self._poll = arrivals.poll
+        self._quick = False
 
     def send(self, kind, *parts):
         self._write_all(b"".join((HEADER.pack(sum(map(len, parts)), kind),) + parts))
@@ -45,10 +59,23 @@ class Channel:
     def receive(self):
         self._fill(HEADER.size)
         length, kind = HEADER.unpack_from(self._buffer)
-        self._fill(HEADER.size + length)
-        payload = self._buffer[HEADER.size : HEADER.size + length]
-        self._buffer = self._buffer[HEADER.size + length :]
+        end = HEADER.size + length
+        self._fill(end)
+        payload = self._buffer[HEADER.size : end]
+        self._buffer = self._buffer[end:]
         return kind, payload
+
+    def receive_answer(self):
+        """A frame that was asked for. To be woken takes longer than a small answer: while answers come within a moment,
+        the next one is awaited awake, and whoever else needs the processor has it first."""
+        clock = self._clock
+        asked = clock()
+        if self._quick:
+            while not self._poll(0) and clock() - asked < MOMENT_SECONDS:
+                self._yield()
+        frame = self.receive()
+        self._quick = clock() - asked < MOMENT_SECONDS
+        return frame
 
     def _fill(self, wanted):
         """Reads until so many bytes are there; a small frame comes whole with the first read."""
@@ -75,19 +102,53 @@ def pack_page(records, state, data):
     return PAIR.pack(records, len(state)), state, data
 
 
-def pack_with_bodies(head, bodies):
-    encoded = json.dumps(head).encode("ascii")
-    return (LENGTH.pack(len(encoded)), encoded) + tuple(bodies)
+def pack_request(request):
+    """The parts of one request: a head of fixed length, then the text and the bytes it announces."""
+    method = request["method"].encode()
+    url = request["url"].encode()
+    headers = "\n".join([each for pair in request["headers"].items() for each in pair]).encode()
+    body = request.get("body")
+    timeout = request.get("timeout") or 0.0
+    head = REQUEST_HEAD.pack(
+        request.get("authenticate", True),
+        min(max(request.get("retries") or 0, 0), 255),
+        timeout if timeout > 0 else 0.0,
+        len(method),
+        len(url),
+        len(headers),
+        -1 if body is None else len(body),
+    )
+    return (head, method, url, headers) if body is None else (head, method, url, headers, body)
 
 
-def unpack_with_bodies(payload):
-    """The head (a list) and the bytes after it, cut by the `size` of each entry of the head."""
-    (length,) = LENGTH.unpack_from(payload)
-    head = json.loads(payload[4 : 4 + length])
-    bodies = []
-    offset = 4 + length
-    for entry in head:
-        size = entry.get("size", 0)
-        bodies.append(payload[offset : offset + size])
-        offset += size
-    return head, bodies
+class HeaderLines:
+    """Names and values in turn, a line each. Cut only when somebody looks."""
+
+    __slots__ = ("_lines",)
+
+    def __init__(self, lines):
+        self._lines = lines
+
+    def __iter__(self):
+        parts = self._lines.decode().split("\n")
+        return zip(parts[::2], parts[1::2])
+
+
+def unpack_answers(payload):
+    """The answers to a batch. One without a status is an error: what would be its address says which kind."""
+    answers = []
+    at = 0
+    while at < len(payload):
+        status, url, headers, body = ANSWER_HEAD.unpack_from(payload, at)
+        at += ANSWER_HEAD.size
+        address = payload[at : at + url].decode()
+        at += url
+        lines = payload[at : at + headers]
+        at += headers
+        if status:
+            content = payload[at : at + body]
+            answers.append({"status": status, "headers": HeaderLines(lines), "body": content, "url": address})
+        else:
+            answers.append({"error": {"kind": address, "message": lines.decode()}})
+        at += body
+    return answers

@@ -119,7 +119,11 @@ class HttpClient(Pagination):
         auth        (username, password) for basic authentication, a function that takes the request's headers and
                     sets more, or False to send the request without the source's authentication
         """
-        return self._send([self._build(method, url, **options)])[0]
+        request = self._build(method, url, **options)
+        result = _read(request, self._transport.request([request])[0])
+        if isinstance(result, HttpError):
+            raise result
+        return result
 
     def get_many(self, requests: Iterable[Any], *, return_errors: bool = False, **options: Any) -> list[Response]:
         """Sends many requests at once and returns their answers in the same order.
@@ -136,18 +140,13 @@ class HttpClient(Pagination):
             answers.extend(self._send(built[start : start + BATCH], return_errors))
         return answers
 
-    def _send(self, requests: list[dict], return_errors: bool = False) -> list[Response]:
+    def _send(self, requests: list[dict], return_errors: bool) -> list[Response]:
         results: list[Any] = []
         for request, answer in zip(requests, self._transport.request(requests)):
-            error = answer.get("error")
-            if error is None:
-                url = answer.get("url") or request["url"]
-                results.append(Response(answer["status"], answer["headers"], answer["body"], url))
-                continue
-            exception = from_answer(error, request["url"])
-            if not return_errors:
-                raise exception
-            results.append(exception)
+            result = _read(request, answer)
+            if isinstance(result, HttpError) and not return_errors:
+                raise result
+            results.append(result)
         return results
 
     def _build(
@@ -173,8 +172,10 @@ class HttpClient(Pagination):
             raise TypeError(f"url must be a string, not {type(url).__name__}")
         if self.base_url and not has_scheme(url):
             url = f"{self.base_url.rstrip('/')}/{url.lstrip('/')}" if url else self.base_url
-        given = {**self.headers, **(headers or {})}
-        sent = {str(name): str(value) for name, value in given.items() if value is not None}
+        sent: dict[str, str] = {}
+        if self.headers or headers:
+            given = {**self.headers, **(headers or {})}
+            sent = {str(name): str(value) for name, value in given.items() if value is not None}
         body = _encode_body(json, data, sent)
         if isinstance(auth, (tuple, list)):
             sent["Authorization"] = basic_credentials(*auth)
@@ -192,6 +193,13 @@ class HttpClient(Pagination):
             "retries": self.retries if retries is None else int(retries),
             "authenticate": auth is not False and not _has(sent, "authorization"),
         }
+
+
+def _read(request: dict, answer: dict) -> Response | HttpError:
+    error = answer.get("error")
+    if error is not None:
+        return from_answer(error, request["url"])
+    return Response(answer["status"], answer["headers"], answer["body"], answer.get("url") or request["url"])
 
 
 def _encode_body(json: Any, data: Any, headers: dict[str, str]) -> bytes | None:

@@ -9,6 +9,7 @@ from typing import Any, Iterator, Mapping
 from svc.errors import HttpError, StatusError
 from svc.urls import urljoin
 
+_scan = json.JSONDecoder().scan_once
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
 _LINK_PARAM = re.compile(r';\s*([\w!#$&+.^`|~*-]+)\s*=\s*(?:"([^"]*)"|([^\s;,"]+))')
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
@@ -45,13 +46,20 @@ class Headers(Mapping[str, str]):
 class Response:
     """An answer, complete and decompressed."""
 
-    __slots__ = ("status_code", "headers", "content", "url")
+    __slots__ = ("status_code", "_headers", "content", "url")
 
     def __init__(self, status_code: int, headers: Any = (), content: bytes = b"", url: str = "") -> None:
         self.status_code = status_code
-        self.headers = headers if isinstance(headers, Headers) else Headers(headers)
+        self._headers = headers
         self.content = content
         self.url = url
+
+    @property
+    def headers(self) -> Headers:
+        """What the server said about its answer. Put in order at the first look: most sources never look."""
+        if not isinstance(self._headers, Headers):
+            self._headers = Headers(self._headers)
+        return self._headers
 
     @property
     def ok(self) -> bool:
@@ -69,6 +77,15 @@ class Response:
 
     def json(self, **options: Any) -> Any:
         """The body parsed as JSON. ``options`` go to `json.loads`: ``parse_float=Decimal`` keeps every digit."""
+        try:
+            if not options:
+                # Nearly all JSON is UTF-8 and begins at once, and then there is little to look for around it.
+                text = self.content.decode()
+                value, end = _scan(text, 0)
+                if end == len(text):
+                    return value
+        except (StopIteration, ValueError):
+            pass
         try:
             return json.loads(self.content, **options)
         except ValueError as error:

@@ -5,6 +5,7 @@ import json
 import os
 import struct
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -115,6 +116,17 @@ class ChannelTest(unittest.TestCase):
         with self.assertRaises(protocol.ChannelClosed):
             receiver.receive()
 
+    def test_answers_are_awaited_whether_they_come_soon_or_late(self):
+        sender, receiver = protocol.Channel(self.ours), protocol.Channel(self.theirs)
+        for pause in (0, 0, 0.02, 0.02, 0):
+            timer = threading.Timer(pause, sender.send, (protocol.ANSWER, b"%d" % (pause * 100)))
+            timer.start()
+            self.assertEqual(receiver.receive_answer(), (protocol.ANSWER, b"%d" % (pause * 100)))
+            timer.join()
+        self.close()
+        with self.assertRaises(protocol.ChannelClosed):
+            receiver.receive_answer()
+
     def test_a_frame_that_ends_early_is_the_end(self):
         os.write(self.ours, protocol.HEADER.pack(10, 1) + b"half")
         self.close()
@@ -132,25 +144,31 @@ class FakeChannel:
     def send(self, kind, *parts):
         self.sent.append((kind, b"".join(parts)))
 
-    def receive(self):
+    def receive_answer(self):
         return protocol.ANSWER, self.answer
 
 
 class HostTest(unittest.TestCase):
     def test_a_batch_of_requests_is_one_frame_and_one_answer(self):
-        head = [{"status": 200, "headers": [["a", "b"]], "url": "u", "size": 2}, {"error": {"kind": "timeout", "message": "m"}}]
-        channel = FakeChannel(b"".join(protocol.pack_with_bodies(head, [b"ok"])))
-        request = {"method": "GET", "url": "u", "headers": {"A": "b"}, "timeout": 1.5, "retries": 2}
+        answer = protocol.ANSWER_HEAD.pack(200, 1, 7, 2) + b"u" + "a\né\nb\n".encode() + b"ok"
+        failure = protocol.ANSWER_HEAD.pack(0, 7, 1, 0) + b"timeout" + b"m"
+        channel = FakeChannel(answer + failure)
+        request = {"method": "GET", "url": "u", "headers": {"A": "b", "C": "d"}, "timeout": 1.5, "retries": 2}
         answers = Transport(channel).request([{**request, "body": b"in"}, {**request, "body": None, "authenticate": False}])
-        self.assertEqual((answers[0]["status"], answers[0]["body"]), (200, b"ok"))
-        self.assertEqual(answers[1]["error"]["kind"], "timeout")
+        self.assertEqual((answers[0]["status"], answers[0]["body"], answers[0]["url"]), (200, b"ok", "u"))
+        self.assertEqual(list(answers[0]["headers"]), [("a", "é"), ("b", "")])
+        self.assertEqual(answers[1], {"error": {"kind": "timeout", "message": "m"}})
         (kind, payload), = channel.sent
-        (length,) = protocol.LENGTH.unpack_from(payload)
-        sent = json.loads(payload[4 : 4 + length])
         self.assertEqual(kind, protocol.HTTP)
-        self.assertEqual([each["size"] for each in sent], [2, None])
-        self.assertEqual([each["auth"] for each in sent], [True, False])
-        self.assertEqual(payload[4 + length :], b"in")
+        first = protocol.REQUEST_HEAD.pack(True, 2, 1.5, 3, 1, 7, 2) + b"GETu" + b"A\nb\nC\nd" + b"in"
+        second = protocol.REQUEST_HEAD.pack(False, 2, 1.5, 3, 1, 7, -1) + b"GETu" + b"A\nb\nC\nd"
+        self.assertEqual(payload, first + second)
+
+    def test_odd_times_and_counts_are_made_plain(self):
+        plain = {"method": "GET", "url": "u", "headers": {}}
+        for given in ({}, {"timeout": -1.0, "retries": -1}, {"timeout": float("nan"), "retries": 0}):
+            self.assertEqual(protocol.pack_request({**plain, **given})[0], protocol.REQUEST_HEAD.pack(True, 0, 0.0, 3, 1, 0, -1))
+        self.assertEqual(protocol.pack_request({**plain, "retries": 1000})[0][1], 255)
 
     def test_lines_are_written_when_they_are_complete(self):
         lines = []

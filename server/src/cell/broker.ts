@@ -6,9 +6,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Authentication } from '../connectors/contract.ts'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
-import { AuthenticationFailed, type Credentials, createCredentials } from './credentials.ts'
-import { encodeWithBodies, HOST_KINDS, type HttpRequest, type JsonValue } from './frames.ts'
-import { type ExchangeAnswer, type ExchangeRequest, exchange } from './http-exchange.ts'
+import { AuthenticationFailed, type Credentials, createCredentials, type Header } from './credentials.ts'
+import { encodeAnswers, type HttpAnswer, type HttpFailure, type HttpRequest } from './frames.ts'
+import { type ExchangeAnswer, type ExchangeRequest, exchange, headerOf, type OpenExchange } from './http-exchange.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
@@ -41,12 +41,6 @@ type Answer = ExchangeAnswer | { error: { kind: ErrorKind; message: string }; pa
 
 type Room = ExchangeRequest['room']
 
-interface Attempt {
-  answer: Answer
-  /** The credentials that went with it. */
-  header: { name: string; value: string } | null
-}
-
 export function createBroker(options: BrokerOptions): Broker {
   return new HttpBroker(options)
 }
@@ -54,6 +48,8 @@ export function createBroker(options: BrokerOptions): Broker {
 class HttpBroker implements Broker {
   readonly #options: BrokerOptions
   readonly #credentials: Credentials
+  readonly #open = new Set<OpenExchange>()
+  #ending: AbortSignal | null = null
   #requests = 0
   #bytes = 0
 
@@ -66,27 +62,51 @@ class HttpBroker implements Broker {
     return this.#credentials.obtained
   }
 
-  async answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
-    const answers: Answer[] = new Array(requests.length)
+  answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
+    this.#endWith(signal)
     const room = { bytes: BATCH_ANSWERS * this.#options.limits.max_response_bytes }
+    return requests.length === 1
+      ? this.#perform(requests[0]!, room, signal).then((answer) => encodeAnswers([describe(answer)]))
+      : this.#performAll(requests, room, signal)
+  }
+
+  async #performAll(requests: HttpRequest[], room: Room, signal: AbortSignal): Promise<Buffer> {
+    const answers: Answer[] = new Array(requests.length)
     let next = 0
     const serve = async (): Promise<void> => {
       for (let index = next++; index < requests.length; index = next++) {
         answers[index] = await this.#perform(requests[index]!, room, signal)
       }
     }
-    if (requests.length === 1) await serve()
-    else await Promise.all(Array.from({ length: Math.min(PARALLEL, requests.length) }, serve))
-    return encodeAnswers(answers)
+    await Promise.all(Array.from({ length: Math.min(PARALLEL, requests.length) }, serve))
+    return encodeAnswers(answers.map(describe))
+  }
+
+  /** Ends what is under way when the call ends. A listener for every request would cost more than one for all. */
+  #endWith(signal: AbortSignal): void {
+    if (this.#ending === signal) return
+    this.#ending = signal
+    signal.addEventListener('abort', () => {
+      const reason = signal.reason instanceof Error ? signal.reason : new Error('the call ended')
+      for (const each of [...this.#open]) each.abort(reason)
+    })
   }
 
   /** Sends a request as often as it takes. */
   async #perform(request: HttpRequest, room: Room, signal: AbortSignal): Promise<Answer> {
-    const retries = Math.min(request.retries ?? 0, MAX_RETRIES)
-    const timeoutMs = clampTimeout(request.timeout)
+    const retries = Math.min(request.retries, MAX_RETRIES)
     let renewed = false
     for (let attempt = 0; ; attempt++) {
-      const { answer, header } = await this.#attempt(request, room, timeoutMs, signal)
+      let header: Header | null = null
+      let answer: Answer
+      try {
+        const held = request.auth ? this.#credentials.header(signal) : null
+        header = held instanceof Promise ? await held : held
+        answer = this.#count(await exchange(this.#options.egress, this.#prepare(request, header, room, signal)))
+      } catch (error) {
+        signal.throwIfAborted()
+        answer = explain(error, this.#options.limits)
+      }
       const letGo = () => {
         if ('status' in answer) room.bytes += answer.body.length
       }
@@ -106,33 +126,15 @@ class HttpBroker implements Broker {
     }
   }
 
-  async #attempt(request: HttpRequest, room: Room, timeoutMs: number, signal: AbortSignal): Promise<Attempt> {
+  #prepare(request: HttpRequest, header: Header | null, room: Room, signal: AbortSignal): ExchangeRequest {
     const { limits } = this.#options
-    if (++this.#requests > limits.max_requests)
-      return { answer: overLimit('max_requests', limits.max_requests), header: null }
-    let header: Attempt['header'] = null
-    try {
-      const headers: Record<string, string> = Object.create(null)
-      for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
-      if (request.auth) header = await this.#credentials.header(signal)
-      if (header !== null) headers[header.name.toLowerCase()] ??= header.value
-      return { answer: await this.#send(request, headers, room, timeoutMs, signal), header }
-    } catch (error) {
-      signal.throwIfAborted()
-      return { answer: explain(error, limits), header }
-    }
-  }
-
-  async #send(
-    request: HttpRequest,
-    headers: Record<string, string>,
-    room: Room,
-    timeoutMs: number,
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    const { limits, egress } = this.#options
+    if (++this.#requests > limits.max_requests) throw new OverLimit('max_requests', limits.max_requests)
     const { method, url, body } = request
-    const answer = await exchange(egress, {
+    const headers: Record<string, string> = Object.create(null)
+    for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
+    if (header !== null) headers[header.name.toLowerCase()] ??= header.value
+    const timeoutMs = clampTimeout(request.timeout)
+    return {
       method,
       url,
       headers,
@@ -140,20 +142,30 @@ class HttpBroker implements Broker {
       timeoutMs,
       maxBytes: limits.max_response_bytes,
       room,
+      open: this.#open,
       signal,
-    })
+    }
+  }
+
+  #count(answer: ExchangeAnswer): ExchangeAnswer {
+    const { max_bytes } = this.#options.limits
     this.#bytes += answer.body.length
-    return this.#bytes > limits.max_bytes ? overLimit('max_bytes', limits.max_bytes) : answer
+    if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', max_bytes)
+    return answer
   }
 }
 
-function overLimit(limit: keyof CellLimits, value: number): Answer {
-  const message = `the source used up its ${value} ${limit === 'max_requests' ? 'HTTP requests' : 'bytes'} (limit ${LIMIT_SETTINGS[limit]})`
-  return { error: { kind: 'limit', message } }
+class OverLimit extends Error {
+  constructor(limit: 'max_requests' | 'max_bytes', value: number) {
+    super(
+      `the source used up its ${value} ${limit === 'max_requests' ? 'HTTP requests' : 'bytes'} (limit ${LIMIT_SETTINGS[limit]})`,
+    )
+  }
 }
 
 function explain(error: unknown, limits: CellLimits): Answer {
   const wrap = (kind: ErrorKind, message: string): Answer => ({ error: { kind, message } })
+  if (error instanceof OverLimit) return wrap('limit', error.message)
   if (error instanceof AuthenticationFailed) return wrap('auth', error.message)
   if (error instanceof EgressRefused) return wrap('refused', error.message)
   if (!(error instanceof EgressFailed)) throw error
@@ -171,7 +183,7 @@ function explain(error: unknown, limits: CellLimits): Answer {
   }
 }
 
-function clampTimeout(seconds: number | null): number {
+function clampTimeout(seconds: number): number {
   return Math.min(seconds || DEFAULT_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS) * 1000
 }
 
@@ -183,7 +195,7 @@ function isWorthAnother(method: string, answer: Answer): boolean {
 
 /** What Retry-After says (seconds or a date), else 0.5 s, 1 s, 2 s … with some chance in it. */
 function pauseBefore(attempt: number, answer: Answer): number {
-  const asked = 'status' in answer ? answer.headers.find(([name]) => name === 'retry-after')?.[1] : undefined
+  const asked = 'status' in answer ? headerOf(answer, 'retry-after') : undefined
   if (asked !== undefined) {
     const ms = /^\d+$/.test(asked.trim()) ? Number(asked) * 1000 : Date.parse(asked) - Date.now()
     if (!Number.isNaN(ms)) return Math.max(ms, 0)
@@ -195,13 +207,14 @@ function hostOf(url: string): string {
   return URL.parse(url)?.host ?? 'the server'
 }
 
-function encodeAnswers(answers: readonly Answer[]): Buffer {
-  const bodies: Buffer[] = []
-  const head = answers.map((answer): JsonValue => {
-    if ('error' in answer) return { error: answer.error }
-    bodies.push(answer.body)
-    const { status, headers, url, body } = answer
-    return { status, headers, url, size: body.length }
-  })
-  return encodeWithBodies(HOST_KINDS.answer, head, bodies)
+function describe(answer: Answer): HttpAnswer | HttpFailure {
+  if ('error' in answer) return answer
+  const { status, headers, url, body } = answer
+  let lines = ''
+  for (const name in headers) {
+    const value = headers[name]
+    if (typeof value === 'string') lines += `\n${name}\n${value}`
+    else for (const each of value ?? []) lines += `\n${name}\n${each}`
+  }
+  return { status, headers: lines.slice(1), url, body }
 }

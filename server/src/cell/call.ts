@@ -232,12 +232,12 @@ class Call {
     )
   }
 
-  async #makeAnswer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): Promise<Buffer> {
-    if (frame.kind === 'secrets') {
-      return encodeFrame(HOST_KINDS.answer, Buffer.from(JSON.stringify(this.#handlers.secrets?.() ?? {})))
+  #makeAnswer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): Promise<Buffer> {
+    if (frame.kind === 'http') {
+      return this.#handlers.http?.(frame.requests, this.#aborter.signal) ?? Promise.reject(new NetworkMissing())
     }
-    if (!this.#handlers.http) throw new NetworkMissing()
-    return this.#handlers.http(frame.requests, this.#aborter.signal)
+    const secrets = Buffer.from(JSON.stringify(this.#handlers.secrets?.() ?? {}))
+    return Promise.resolve(encodeFrame(HOST_KINDS.answer, secrets))
   }
 
   #close(): void {

@@ -8,14 +8,14 @@ import type { Egress } from '../egress/policy.ts'
 
 export class AuthenticationFailed extends Error {}
 
-interface Header {
+export interface Header {
   name: string
   value: string
 }
 
 export interface Credentials {
-  /** The header to add, or null. */
-  header(signal: AbortSignal): Promise<Header | null>
+  /** The header to add, or null; a promise only where a server must be asked for it. */
+  header(signal: AbortSignal): Promise<Header> | Header | null
   /** Called after a 401 with what was sent: true where a new token may help, and the request is worth sending again. */
   renew(refused: Header): boolean
   /** Secrets that were obtained on the way and must not appear in a log. */
@@ -30,7 +30,7 @@ export function createCredentials(authentication: Authentication, egress: Egress
     throw new AuthenticationFailed(`the authentication ${type} needs the parameter ${name}`)
   }
   const fixed = (make: () => Header | null): Credentials => ({
-    header: async () => make(),
+    header: make,
     renew: () => false,
     obtained: [],
   })

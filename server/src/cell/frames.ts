@@ -29,16 +29,27 @@ export type LogLevel = (typeof LEVELS)[number]
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }
 
-export interface HttpRequestHead {
+export interface HttpRequest {
   method: string
   url: string
   headers: [string, string][]
-  timeout: number | null
-  retries: number | null
+  /** In seconds; 0 where the author gave none. */
+  timeout: number
+  retries: number
+  /** Whether the source's authentication goes with it. */
   auth: boolean
-}
-export interface HttpRequest extends HttpRequestHead {
   body: Buffer | null
+}
+
+export interface HttpAnswer {
+  status: number
+  /** Names and values in turn, a line each. */
+  headers: string
+  url: string
+  body: Uint8Array
+}
+export interface HttpFailure {
+  error: { kind: string; message: string }
 }
 
 export type Frame =
@@ -82,10 +93,7 @@ export class FrameDecoder {
     while (at < chunk.length) {
       if (this.#ended) throw new ProtocolError('a frame after the last one')
       if (this.#payload === null) {
-        const wanted = Math.min(HEADER_BYTES - this.#headerBytes, chunk.length - at)
-        this.#header.set(chunk.subarray(at, at + wanted), this.#headerBytes)
-        this.#headerBytes += wanted
-        at += wanted
+        while (this.#headerBytes < HEADER_BYTES && at < chunk.length) this.#header[this.#headerBytes++] = chunk[at++]!
         if (this.#headerBytes < HEADER_BYTES) return
         this.#payload = Buffer.allocUnsafe(this.#checkLength())
         this.#payloadBytes = 0
@@ -171,56 +179,51 @@ function decodeLog(payload: Buffer): Frame {
   return { kind: 'log', level, text: text.toString('utf8') }
 }
 
-/** A JSON head with its length before it, and the bytes that follow it. */
-function splitHead(payload: Buffer): { head: JsonValue; rest: Buffer } {
-  if (payload.length < 4) throw new ProtocolError('a frame without its head')
-  const length = payload.readUInt32LE(0)
-  if (length > payload.length - 4) throw new ProtocolError('a head longer than its frame')
-  return { head: parseJson(payload.subarray(4, 4 + length)), rest: payload.subarray(4 + length) }
+const MAX_BATCH = 1000
+const MAX_HEADERS = 200
+const REQUEST_HEAD_BYTES = 24
+
+/** Each is a head of fixed length with the lengths of method, address, headers and body, which follow it. */
+function decodeRequests(payload: Buffer): HttpRequest[] {
+  const requests: HttpRequest[] = []
+  for (let at = 0; at < payload.length || at === 0; ) {
+    if (requests.length === MAX_BATCH) throw new ProtocolError(`a batch of more than ${MAX_BATCH} requests`)
+    if (payload.length - at < REQUEST_HEAD_BYTES) throw new ProtocolError('a request without its head')
+    const auth = payload[at]!
+    const retries = payload[at + 1]!
+    const timeout = payload.readDoubleLE(at + 2)
+    const method = at + REQUEST_HEAD_BYTES
+    const url = method + payload.readUInt16LE(at + 10)
+    const headers = url + payload.readUInt32LE(at + 12)
+    const body = headers + payload.readUInt32LE(at + 16)
+    const bodyBytes = payload.readInt32LE(at + 20)
+    const end = body + Math.max(bodyBytes, 0)
+    if (auth > 1 || !(timeout >= 0) || bodyBytes < -1) throw new ProtocolError('a request with a wrong head')
+    if (end > payload.length) throw new ProtocolError('a request longer than its frame')
+    requireUtf8(payload.subarray(method, body))
+    requests.push({
+      method: payload.toString('utf8', method, url),
+      url: payload.toString('utf8', url, headers),
+      headers: headers === body ? [] : splitHeaders(payload.toString('utf8', headers, body)),
+      timeout,
+      retries,
+      auth: auth === 1,
+      body: bodyBytes < 0 ? null : payload.subarray(body, end),
+    })
+    at = end
+  }
+  return requests
 }
 
-const MAX_BATCH = 1000
-
-function decodeRequests(payload: Buffer): HttpRequest[] {
-  const { head, rest } = splitHead(payload)
-  if (!Array.isArray(head) || head.length === 0 || head.length > MAX_BATCH) {
-    throw new ProtocolError(`a batch of requests must have 1 to ${MAX_BATCH}`)
-  }
-  let at = 0
-  const requests = head.map((item): HttpRequest => {
-    if (!isObject(item)) throw new ProtocolError('a request that is not an object')
-    const { method, url, headers, timeout = null, retries = null, auth = true, size = null } = item
-    if (typeof method !== 'string' || typeof url !== 'string' || !isHeaderList(headers)) {
-      throw new ProtocolError('a request without method, url or headers')
-    }
-    if (!isCountOrNull(timeout) || !isCountOrNull(retries) || !isCountOrNull(size) || typeof auth !== 'boolean') {
-      throw new ProtocolError('a request with a wrong timeout, retries, auth or size')
-    }
-    if (size !== null && (!Number.isInteger(size) || at + size > rest.length)) {
-      throw new ProtocolError('a request body longer than its frame')
-    }
-    const body = size === null ? null : rest.subarray(at, at + size)
-    at += size ?? 0
-    return { method, url, headers, timeout, retries, auth, body }
-  })
-  if (at !== rest.length) throw new ProtocolError('bytes after the last request body')
-  return requests
+/** Names and values in turn, a line each. */
+function splitHeaders(text: string): [string, string][] {
+  const lines = text.split('\n', 2 * MAX_HEADERS + 1)
+  if (lines.length % 2 === 1) throw new ProtocolError(`a list of headers that is odd, or of more than ${MAX_HEADERS}`)
+  return Array.from({ length: lines.length / 2 }, (_, index) => [lines[2 * index]!, lines[2 * index + 1]!])
 }
 
 function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isCountOrNull(value: JsonValue): value is number | null {
-  return value === null || (typeof value === 'number' && value >= 0 && Number.isFinite(value))
-}
-
-function isHeaderList(value: JsonValue | undefined): value is [string, string][] {
-  return (
-    Array.isArray(value) &&
-    value.length <= 200 &&
-    value.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string'))
-  )
 }
 
 function decodePreview(payload: Buffer): JsonValue[] {
@@ -262,10 +265,38 @@ export function encodeFrame(kind: number, ...parts: Uint8Array[]): Buffer {
   return Buffer.concat([header, ...parts])
 }
 
-/** A head as JSON with its length before it, then the bodies. */
-export function encodeWithBodies(kind: number, head: JsonValue, bodies: readonly Uint8Array[]): Buffer {
-  const encoded = Buffer.from(JSON.stringify(head))
-  const length = Buffer.allocUnsafe(4)
-  length.writeUInt32LE(encoded.length, 0)
-  return encodeFrame(kind, length, encoded, ...bodies)
+const ANSWER_HEAD_BYTES = 14
+const NO_BODY = new Uint8Array(0)
+
+/**
+ * The answers to a batch of requests, in its order, as one frame. An error has the status 0, its kind in the place of the
+ * address and its message in that of the headers.
+ */
+export function encodeAnswers(answers: readonly (HttpAnswer | HttpFailure)[]): Buffer {
+  const parts = answers.map((answer) =>
+    'error' in answer ? { status: 0, url: answer.error.kind, headers: answer.error.message, body: NO_BODY } : answer,
+  )
+  const most = parts.reduce(
+    (sum, { url, headers, body }) => sum + ANSWER_HEAD_BYTES + 3 * (url.length + headers.length) + body.length,
+    HEADER_BYTES,
+  )
+  const frame = Buffer.allocUnsafe(most)
+  let at = HEADER_BYTES
+  for (const { status, url, headers, body } of parts) {
+    const head = at
+    at += ANSWER_HEAD_BYTES
+    const urlBytes = frame.write(url, at)
+    at += urlBytes
+    const headerBytes = frame.write(headers, at)
+    at += headerBytes
+    frame.set(body, at)
+    at += body.length
+    frame.writeUInt16LE(status, head)
+    frame.writeUInt32LE(urlBytes, head + 2)
+    frame.writeUInt32LE(headerBytes, head + 6)
+    frame.writeUInt32LE(body.length, head + 10)
+  }
+  frame.writeUInt32LE(at - HEADER_BYTES, 0)
+  frame[4] = HOST_KINDS.answer
+  return frame.subarray(0, at)
 }

@@ -21,14 +21,29 @@ export interface ExchangeRequest {
   maxBytes: number
   /** What is left for the answers of a whole batch, which are in memory together. */
   room: { bytes: number }
+  /** What is under way. Whoever aborts the signal ends all of it; here it is only looked at, for a listener is dear. */
+  open: Set<OpenExchange>
   signal: AbortSignal
+}
+
+export interface OpenExchange {
+  abort(reason: Error): void
 }
 
 export interface ExchangeAnswer {
   status: number
-  headers: [string, string][]
+  headers: AnswerHeaders
   url: string
   body: Buffer
+}
+
+/** By their names in lower case. */
+export type AnswerHeaders = Record<string, string | string[] | undefined>
+
+/** Of a header that was sent more than once, what was sent first. */
+export function headerOf(answer: ExchangeAnswer, name: string): string | undefined {
+  const value = answer.headers[name]
+  return typeof value === 'string' ? value : value?.[0]
 }
 
 const MAX_REDIRECTS = 10
@@ -37,16 +52,21 @@ const METHOD = /^[A-Z]+(-[A-Z]+)*$/
 export async function exchange(egress: Egress, request: ExchangeRequest): Promise<ExchangeAnswer> {
   const deadline = performance.now() + request.timeoutMs
   let hop = firstHop(request)
+  // Timers of one length are cheap: all first hops that wait as long share a list.
+  let leftMs = request.timeoutMs
   for (let redirects = 0; ; redirects++) {
     egress.checkUrl(hop.url)
-    const answer = await sendHop(egress.dispatcher, hop, request, deadline)
-    const location = answer.headers.find(([name]) => name === 'location')?.[1]
-    if (!isRedirect(answer.status) || location === undefined) return decompress(answer, hop, request)
+    const answer = await sendHop(egress.dispatcher, hop, request, leftMs)
+    const location = headerOf(answer, 'location')
+    if (!isRedirect(answer.status) || location === undefined) {
+      return answer.headers['content-encoding'] === undefined ? answer : decompress(answer, hop, request)
+    }
     if (redirects === MAX_REDIRECTS) {
       throw new EgressFailed('redirects', `${hop.url.host} redirects more than ${MAX_REDIRECTS} times`)
     }
     request.room.bytes += answer.body.length
     hop = nextHop(hop, answer.status, location)
+    leftMs = Math.max(deadline - performance.now(), 0)
   }
 }
 
@@ -65,86 +85,98 @@ function firstHop(request: ExchangeRequest): Hop {
   return { url, method, headers, body: request.body }
 }
 
-/** The answer of one hop, as it was sent. */
-function sendHop(
-  dispatcher: Dispatcher,
-  hop: Hop,
-  { signal, maxBytes, timeoutMs, room }: ExchangeRequest,
-  deadline: number,
-): Promise<ExchangeAnswer> {
-  return new Promise((resolve, reject) => {
-    let controller: Dispatcher.DispatchController | null = null
-    let ended = false
-    const chunks: Buffer[] = []
-    let size = 0
-    let status = 0
-    let headers: [string, string][] = []
+/** One hop and its answer, as it was sent. A class, so that a request allocates one object and not a function per event. */
+class Exchange implements Dispatcher.DispatchHandler, OpenExchange {
+  readonly #hop: Hop
+  readonly #request: ExchangeRequest
+  readonly #resolve: (answer: ExchangeAnswer) => void
+  readonly #reject: (error: Error) => void
+  readonly #timer: NodeJS.Timeout
+  #controller: Dispatcher.DispatchController | null = null
+  #ended = false
+  #chunks: Buffer[] = []
+  #size = 0
+  #status = 0
+  #headers: AnswerHeaders = {}
 
-    const settle = (): boolean => {
-      if (ended) return false
-      ended = true
-      clearTimeout(timer)
-      signal.removeEventListener('abort', abort)
-      return true
-    }
-    const fail = (error: Error): void => {
-      if (!settle()) return
-      room.bytes += size
-      controller?.abort(error)
-      reject(error)
-    }
-    const abort = (): void => fail(signal.reason instanceof Error ? signal.reason : new Error('the call ended'))
-    // Made when needed: the stack of an error costs more than the rest of this function.
-    const late = () => new EgressFailed('timeout', `there was no complete answer within ${timeoutMs} ms`)
-    const timer = setTimeout(() => fail(late()), Math.max(deadline - performance.now(), 0))
-    if (signal.aborted) return abort()
-    signal.addEventListener('abort', abort)
+  constructor(
+    hop: Hop,
+    request: ExchangeRequest,
+    leftMs: number,
+    resolve: (answer: ExchangeAnswer) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#hop = hop
+    this.#request = request
+    this.#resolve = resolve
+    this.#reject = reject
+    this.#timer = setTimeout(() => this.#fail(this.#late()), leftMs)
+    request.open.add(this)
+  }
 
-    dispatcher.dispatch(
-      {
-        origin: hop.url.origin,
-        path: `${hop.url.pathname}${hop.url.search}`,
-        method: hop.method as Dispatcher.HttpMethod,
-        headers: hop.headers,
-        body: hop.body,
-      },
-      {
-        onRequestStart(started) {
-          controller = started
-          // It may have waited for a connection longer than anybody waited for it.
-          if (ended) started.abort(late())
-        },
-        onResponseStart(_, code, raw) {
-          status = code
-          headers = listHeaders(raw)
-        },
-        onResponseData(_, chunk) {
-          size += chunk.length
-          room.bytes -= chunk.length
-          if (size > maxBytes) fail(tooLarge(hop.url.host, maxBytes))
-          else if (room.bytes < 0) fail(noRoom())
-          else chunks.push(chunk)
-        },
-        onResponseEnd() {
-          const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-          if (settle()) resolve({ status, headers, url: hop.url.href, body })
-        },
-        onResponseError(_, error) {
-          fail(translateFailure(error, hop.url.host))
-        },
-      },
-    )
-  })
+  abort(reason: Error): void {
+    this.#fail(reason)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // It may have waited for a connection longer than anybody waited for it.
+    if (this.#ended) controller.abort(this.#late())
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
+    this.#status = status
+    this.#headers = headers
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    const { maxBytes, room } = this.#request
+    this.#size += chunk.length
+    room.bytes -= chunk.length
+    if (this.#size > maxBytes) this.#fail(tooLarge(this.#hop.url.host, maxBytes))
+    else if (room.bytes < 0) this.#fail(noRoom())
+    else this.#chunks.push(chunk)
+  }
+
+  onResponseEnd(): void {
+    if (!this.#end()) return
+    const body = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    this.#resolve({ status: this.#status, headers: this.#headers, url: this.#hop.url.href, body })
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(translateFailure(error, this.#hop.url.host))
+  }
+
+  #fail(error: Error): void {
+    if (!this.#end()) return
+    this.#request.room.bytes += this.#size
+    this.#controller?.abort(error)
+    this.#reject(error)
+  }
+
+  #end(): boolean {
+    if (this.#ended) return false
+    this.#ended = true
+    clearTimeout(this.#timer)
+    this.#request.open.delete(this)
+    return true
+  }
+
+  #late(): EgressFailed {
+    return new EgressFailed('timeout', `there was no complete answer within ${this.#request.timeoutMs} ms`)
+  }
 }
 
-function listHeaders(raw: Record<string, string | string[] | undefined>): [string, string][] {
-  const headers: [string, string][] = []
-  for (const name in raw) {
-    const value = raw[name]
-    if (typeof value === 'string') headers.push([name, value])
-    else for (const each of value ?? []) headers.push([name, each])
-  }
-  return headers
+function sendHop(dispatcher: Dispatcher, hop: Hop, request: ExchangeRequest, leftMs: number): Promise<ExchangeAnswer> {
+  request.signal.throwIfAborted()
+  const { origin, pathname, search } = hop.url
+  return new Promise((resolve, reject) => {
+    const handler = new Exchange(hop, request, leftMs, resolve, reject)
+    const method = hop.method as Dispatcher.HttpMethod
+    const path = search === '' ? pathname : `${pathname}${search}`
+    dispatcher.dispatch({ origin, path, method, headers: hop.headers, body: hop.body }, handler)
+  })
 }
 
 const noRoom = () =>
@@ -166,12 +198,13 @@ async function decompress(
   hop: Hop,
   { maxBytes, room }: ExchangeRequest,
 ): Promise<ExchangeAnswer> {
-  const encodings = answer.headers
-    .filter(([name]) => name === 'content-encoding')
-    .flatMap(([, value]) => value.toLowerCase().split(','))
+  if (answer.body.length === 0) return answer
+  const encodings = String(answer.headers['content-encoding'])
+    .toLowerCase()
+    .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '' && name !== 'identity')
-  if (encodings.length === 0 || answer.body.length === 0) return answer
+  if (encodings.length === 0) return answer
   const { host } = hop.url
   if (encodings.length > MAX_ENCODINGS) {
     throw new EgressFailed('encoding', `${host} sent an answer compressed ${encodings.length} times`)
@@ -183,7 +216,7 @@ async function decompress(
     room.bytes -= body.length - packed
     if (room.bytes < 0) throw noRoom()
   }
-  const headers = answer.headers.filter(([name]) => name !== 'content-encoding' && name !== 'content-length')
+  const { 'content-encoding': _, 'content-length': __, ...headers } = answer.headers
   return { ...answer, headers, body }
 }
 

@@ -50,6 +50,8 @@ export function createEgress(options: EgressOptions): Egress {
   const dial = createDial(guard, options.lookup ?? resolveBySystem)
   const closing = new AbortController()
   const dispatcher = createDispatcher(dial, closing.signal)
+  /** What passed last: a source asks the same server again and again, and each connection is judged when it is made. */
+  let passed = { origin: '', listeners: 0 }
 
   function checkUrl(url: URL): void {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') {
@@ -64,8 +66,11 @@ export function createEgress(options: EgressOptions): Egress {
         `the address of ${url.host} holds a user name or password; give them as authentication`,
       )
     }
+    const { origin } = url
+    if (origin === passed.origin && options.self.length === passed.listeners) return
     const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
     guard.checkTarget(normalizeTarget(url.hostname, port).host, port)
+    passed = { origin, listeners: options.self.length }
   }
 
   const sender: Sender = { dispatcher, checkUrl, userAgent: options.userAgent ?? 'sluice' }

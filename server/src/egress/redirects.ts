@@ -48,13 +48,15 @@ export function isRedirect(status: number): boolean {
 /** Lower-case names, without those that belong to the connection. */
 export function cleanHeaders(given: Record<string, string>): Record<string, string> {
   const headers: Record<string, string> = {}
-  const named = new Set<string>()
-  for (const [name, value] of Object.entries(given)) {
+  let connection = ''
+  for (const name in given) {
     const key = name.toLowerCase()
-    headers[key] = value
-    if (key === 'connection') for (const token of value.split(',')) named.add(token.trim().toLowerCase())
+    if (key === 'connection') connection = given[name]!
+    else if (!connectionHeaders.has(key)) headers[key] = given[name]!
   }
-  return keepHeaders(headers, (name) => !connectionHeaders.has(name) && !named.has(name))
+  if (connection === '') return headers
+  const named = new Set(connection.split(',').map((token) => token.trim().toLowerCase()))
+  return keepHeaders(headers, (name) => !named.has(name))
 }
 
 export function nextHop(hop: Hop, status: number, location: string): Hop {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
+  encodeAnswers,
   encodeFrame,
-  encodeWithBodies,
   FRAME_KINDS,
   type Frame,
   FrameDecoder,
@@ -29,14 +29,35 @@ function decode(bytes: Uint8Array, chunkBytes = bytes.length || 1): Frame[] {
 }
 
 const report = '{"kind":"source","type":"ValueError","text":"x","traceback":"","transient":false}'
-const request = [
-  { method: 'GET', url: 'http://a/', headers: [['a', 'b']], timeout: 1, retries: 0, auth: true, size: 3 },
-]
+
+interface RequestParts {
+  auth?: number
+  timeout?: number
+  headers?: string
+  bodyBytes?: number
+  body?: string
+}
+
+/** One request as python/cell/protocol.py packs it. */
+function packRequest({ auth = 1, timeout = 1, headers = 'a\nb', body = 'abc', bodyBytes }: RequestParts = {}): Buffer {
+  const parts = ['GET', 'http://a/', headers].map((text) => Buffer.from(text))
+  const head = Buffer.alloc(24)
+  head[0] = auth
+  head[1] = 3
+  head.writeDoubleLE(timeout, 2)
+  head.writeUInt16LE(parts[0]!.length, 10)
+  head.writeUInt32LE(parts[1]!.length, 12)
+  head.writeUInt32LE(parts[2]!.length, 16)
+  head.writeInt32LE(bodyBytes ?? Buffer.byteLength(body), 20)
+  return Buffer.concat([head, ...parts, Buffer.from(body)])
+}
+
+const httpFrame = (...requests: Buffer[]) => encodeFrame(http, ...requests)
 const valid: Buffer[] = [
   pageFrame(2, '{"a":1}\n{"b":[true,null,"é\\u00e9"]}\n', '{"cursor":7}'),
   pageFrame(0, '', '{}'),
   encodeFrame(log, Buffer.from([1]), Buffer.from('hello')),
-  encodeWithBodies(http, request as never, [Buffer.from('abc')]),
+  httpFrame(packRequest(), packRequest({ bodyBytes: -1, body: '' })),
   encodeFrame(secrets),
   encodeFrame(preview, Buffer.from('[{"id":"1","data":{}}]')),
   encodeFrame(done, Buffer.from('{"records":2}')),
@@ -50,7 +71,19 @@ test('frames are the same however the stream is cut', () => {
   const [first, , , fourth] = whole
   assert.ok(first?.kind === 'page' && first.records === 2)
   assert.deepEqual(first.state, { cursor: 7 })
-  assert.ok(fourth?.kind === 'http' && fourth.requests[0]?.body?.toString() === 'abc')
+  assert.ok(fourth?.kind === 'http')
+  assert.deepEqual(fourth.requests, [
+    {
+      method: 'GET',
+      url: 'http://a/',
+      headers: [['a', 'b']],
+      timeout: 1,
+      retries: 3,
+      auth: true,
+      body: Buffer.from('abc'),
+    },
+    { method: 'GET', url: 'http://a/', headers: [['a', 'b']], timeout: 1, retries: 3, auth: true, body: null },
+  ])
 })
 
 test('what is not exactly a frame is refused', () => {
@@ -75,13 +108,41 @@ test('what is not exactly a frame is refused', () => {
     ['a frame after the last one', Buffer.concat([encodeFrame(done, Buffer.from('{}')), pageFrame(0, '')])],
     ['a frame after an error', Buffer.concat([encodeFrame(error, Buffer.from(report)), encodeFrame(secrets)])],
     ['an error without a type', encodeFrame(error, Buffer.from('{"kind":"source"}'))],
-    ['a body that is longer than its frame', encodeWithBodies(http, request as never, [Buffer.from('ab')])],
-    ['bytes behind the last body', encodeWithBodies(http, request as never, [Buffer.from('abcd')])],
-    ['a batch of nothing', encodeWithBodies(http, [], [])],
+    ['a body that is longer than its frame', httpFrame(packRequest({ bodyBytes: 4 }))],
+    ['bytes behind the last body', httpFrame(packRequest({ bodyBytes: 2 }))],
+    ['a body of less than nothing', httpFrame(packRequest({ bodyBytes: -2 }))],
+    ['a time that is no number', httpFrame(packRequest({ timeout: Number.NaN }))],
+    ['a time that is over', httpFrame(packRequest({ timeout: -1 }))],
+    ['authentication that is neither on nor off', httpFrame(packRequest({ auth: 2 }))],
+    ['a header without a value', httpFrame(packRequest({ headers: 'a\nb\nc' }))],
+    ['too many headers', httpFrame(packRequest({ headers: new Array(402).fill('x').join('\n') }))],
+    ['too many requests', httpFrame(...new Array<Buffer>(1001).fill(packRequest()))],
+    ['a batch of nothing', httpFrame()],
     ['a preview record without data', encodeFrame(preview, Buffer.from('[{"id":"1"}]'))],
     ['a record nested without end', pageFrame(1, `${'{"a":'.repeat(600_000)}1${'}'.repeat(600_000)}\n`)],
   ]
   for (const [name, bytes] of cases) assert.throws(() => decode(bytes), ProtocolError, name)
+})
+
+test('answers are laid out as the cell reads them', () => {
+  const frame = encodeAnswers([
+    { status: 200, url: 'http://é/', headers: 'a\nb', body: Buffer.from('ok') },
+    { error: { kind: 'timeout', message: 'late' } },
+  ])
+  assert.equal(frame.readUInt32LE(0), frame.length - 5)
+  assert.equal(frame[4], 2)
+  const first = frame.subarray(5)
+  assert.deepEqual(
+    [first.readUInt16LE(0), first.readUInt32LE(2), first.readUInt32LE(6), first.readUInt32LE(10)],
+    [200, 10, 3, 2],
+  )
+  assert.equal(first.subarray(14, 29).toString(), 'http://é/a\nbok')
+  const second = first.subarray(29)
+  assert.deepEqual(
+    [second.readUInt16LE(0), second.readUInt32LE(2), second.readUInt32LE(6), second.readUInt32LE(10)],
+    [0, 7, 4, 0],
+  )
+  assert.equal(second.subarray(14).toString(), 'timeoutlate')
 })
 
 test('sixty-four levels are read and sixty-five are not', () => {
