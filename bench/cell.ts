@@ -67,7 +67,8 @@ with open(sys.argv[1], "w") as file:
 `
 
 const folder = mkdtempSync(path.join(tmpdir(), 'bench-cell-'))
-const zygote = startZygote()
+// As the API has it.
+const zygote = startZygote({ spares: 2 })
 const egress = createEgress({ allow: ['127.0.0.1'], self: [] })
 
 function percentile(times: number[], share: number): number {

@@ -25,15 +25,17 @@ from svc.source.records import RecordEncoder
 
 CHANNEL_FD = 3
 EXIT_OUT_OF_MEMORY = 77
+# The interpreter rewrites code for the types it meets, after it met them a few times.
+REHEARSALS = 10
 LEVELS = {"debug": 0, "info": 1, "warning": 2, "warn": 2, "error": 3}
 
 
 class Cell:
-    def __init__(self):
-        self.channel = Channel(CHANNEL_FD)
-        self.http = HttpClient(Transport(self.channel))
-        sys.stdout = self.stdout = LogStream(self.log, "info")
-        sys.stderr = self.stderr = LogStream(self.log, "warning")
+    def __init__(self, channel):
+        self.channel = channel
+        self.http = HttpClient(Transport(channel))
+        self.stdout = LogStream(self.log, "info")
+        self.stderr = LogStream(self.log, "warning")
 
     def log(self, level, text):
         data = text.encode("utf-8", "replace")
@@ -100,6 +102,12 @@ def warm_up(cell):
         pass
 
 
+def rehearse():
+    """In the zygote, before any cell: what Python makes at the first use is then made once, for all of them."""
+    for _ in range(REHEARSALS):
+        warm_up(Cell(None))
+
+
 def has_job(descriptor):
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -116,8 +124,9 @@ def report_unsealed(descriptor, error):
 
 def main():
     """Serves the one job of this process and returns its exit code."""
-    cell = Cell()
-    channel = cell.channel
+    channel = Channel(CHANNEL_FD)
+    cell = Cell(channel)
+    sys.stdout, sys.stderr = cell.stdout, cell.stderr
     if not has_job(CHANNEL_FD):
         warm_up(cell)
     spare = bytearray(1 << 20)

@@ -99,6 +99,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake_write.fileno(), warn_on_full_buffer=False)
         self.hide_traces()
+        self.runner.rehearse()
         gc.collect()
         gc.disable()
         gc.freeze()

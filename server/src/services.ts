@@ -100,7 +100,8 @@ export function composeServices(
   closers.push(async () => zygote?.close())
   const cells = () => {
     if (zygote) return zygote
-    zygote = startZygote(cellSettings(config))
+    // Somebody waits for what is asked here, and often asks again at once.
+    zygote = startZygote({ ...cellSettings(config), spares: 2 })
     void zygote.selfTest().then(({ ok, reason }) => {
       state.sandbox = ok ? (config.SANDBOX === 'none' ? 'none' : 'ok') : reason
     })
