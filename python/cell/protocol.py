@@ -43,6 +43,7 @@ class Channel:
         # An author may replace os.read; the channel keeps what it was built with.
         self._read = os.read
         self._write = os.write
+        self._close = os.close
         self._clock = time.monotonic
         self._yield = os.sched_yield
         arrivals = select.poll()
@@ -76,6 +77,9 @@ class Channel:
         frame = self.receive()
         self._quick = clock() - asked < MOMENT_SECONDS
         return frame
+
+    def close(self):
+        self._close(self._descriptor)
 
     def _fill(self, wanted):
         """Reads until so many bytes are there; a small frame comes whole with the first read."""

@@ -146,6 +146,8 @@ def main():
             cell.stdout.finish()
             cell.stderr.finish()
             channel.send_json(protocol.DONE, result)
+            # The host waits for the end of the channel, and the kernel clears away memory before it closes files.
+            channel.close()
     except MemoryError:
         # Describing it takes memory as well: what was kept back for this moment is let go first.
         spare.clear()
