@@ -27,7 +27,7 @@ import {
   type Parties,
   readContext,
 } from './parties.ts'
-import { decideStart, type Start, writePoint } from './point.ts'
+import { decideStart, type Point, type Start, writePoint } from './point.ts'
 import { createRunReport } from './report.ts'
 import { noStage, openStage, type Stage, stagePrefix } from './stage.ts'
 
@@ -139,6 +139,7 @@ async function moveRecords(
   ])
   if (!failure) await publish(attempt, load).catch(fail)
   if (failure) {
+    host.progress({ ...attempt.counts })
     await attempt.stage.abort().catch(() => undefined)
     await load.abort().catch((error) => host.log.debug(`The destination could not clean up: ${String(error)}`))
     throw (failure as { error: unknown }).error
@@ -212,13 +213,14 @@ async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCh
   if (part) attempt.parts.push(part)
   host.mayBegin()
   const state = isVisibleAtCommit(attempt) ? newState(job, pending.cursor) : attempt.start.state
-  const cursor = pointOf(attempt, pending.cursor, state, pending.done, false)
-  // The finish of the run follows at once and saves the same; a crash before it costs this one checkpoint.
-  const saves = !(pending.done && parties.destination.capabilities.commits === 'output')
   const { number: checkpoint, records_read } = pending
   const { records_written, bytes_written } = attempt.counts
+  const counts = { records_read, records_written, bytes_written }
+  const cursor = pointOf(attempt, { resume: pending.cursor, state, done: pending.done, published: false, counts })
+  // The finish of the run follows at once and saves the same; a crash before it costs this one checkpoint.
+  const saves = !(pending.done && parties.destination.capabilities.commits === 'output')
   if (saves) {
-    const saved = { checkpoint, cursor, parts: [...attempt.parts], records_read, records_written, bytes_written }
+    const saved = { checkpoint, cursor, parts: [...attempt.parts], ...counts }
     await step(host, 'save', () => host.saveCheckpoint(saved))
   }
   await step(host, 'commit', () => load.commit(checkpoint, cursor)).catch(blame(host, 'destination'))
@@ -228,9 +230,10 @@ async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCh
 }
 
 async function publish(attempt: Attempt, load: Load): Promise<void> {
-  const { host, job, cursor, checkpoint } = attempt
+  const { host, job, cursor, checkpoint, counts } = attempt
   host.mayBegin()
-  const point = pointOf(attempt, cursor, newState(job, cursor), true, true)
+  const state = newState(job, cursor)
+  const point = pointOf(attempt, { resume: cursor, state, done: true, published: true, counts })
   await step(host, 'publish', () => load.publish(checkpoint, point)).catch(blame(host, 'destination'))
 }
 
@@ -243,9 +246,9 @@ function newState(job: Job, cursor: Json): Json {
   return job.sync.mode === 'incremental' ? cursor : null
 }
 
-function pointOf(attempt: Attempt, resume: Json, state: Json, done: boolean, published: boolean): Json {
+function pointOf(attempt: Attempt, rest: Pick<Point, 'resume' | 'state' | 'done' | 'published' | 'counts'>): Json {
   const { encoding, resumable } = attempt
-  return writePoint({ seq: attempt.job.seq, encoding, resumable, resume, state, done, published })
+  return writePoint({ seq: attempt.job.seq, encoding, resumable, ...rest })
 }
 
 async function makeOutput(attempt: Attempt): Promise<Output | null> {

@@ -3,7 +3,7 @@
  * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
  */
 import type { Column, Json } from '../connectors/contract.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
+import { type Database, type Queryable, type Statement, sql } from '../storage/database.ts'
 import { noteRunEvent } from './events.ts'
 import type { Checkpoint, Counts, Outcome } from './job.ts'
 import { insertChunk, type LogChunk } from './log.ts'
@@ -21,6 +21,16 @@ export interface Ending {
   /** The last lines of the log, written in the same transaction. */
   log: LogChunk | null
 }
+
+export interface Failure extends Ending {
+  /** What was moved since the run's counts were last written. */
+  counts: Counts | null
+}
+
+const keepCounts = (counts: Counts | null): Statement =>
+  counts
+    ? sql`, records_read = ${counts.records_read}, records_written = ${counts.records_written}, bytes_written = ${counts.bytes_written}`
+    : sql``
 
 export interface Success extends Ending {
   outcome: Outcome
@@ -45,10 +55,10 @@ export function finishSuccess(db: Database, run: Held, { outcome, incremental, l
   })
 }
 
-export function finishFailed(db: Database, run: Held, error: string, { log }: Ending): Promise<boolean> {
+export function finishFailed(db: Database, run: Held, error: string, { log, counts }: Failure): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
-      UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true
+      UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true${keepCounts(counts)}
        WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
     if (done === 0) return false
     await endRun(tx, run, 'failed', log)
@@ -62,12 +72,12 @@ export function retryLater(
   run: Held,
   error: string,
   delaySeconds: number,
-  { log }: Ending,
+  { log, counts }: Failure,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'pending', error = ${error}, lease_until = NULL, worker = NULL, failed_attempts = failed_attempts + 1,
-             available_at = now() + make_interval(secs => ${delaySeconds})
+             available_at = now() + make_interval(secs => ${delaySeconds})${keepCounts(counts)}
        WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
     if (done === 0) return false
     await insertChunk(tx, run.id, log)

@@ -22,16 +22,18 @@ export interface Point {
   state: Json
   done: boolean
   published: boolean
+  /** What had been moved when it was written. */
+  counts: Counts
 }
 
-export function writePoint(point: Point): Json {
-  return { sluice: 1, ...point }
+export function writePoint({ counts, ...point }: Point): Json {
+  return { sluice: 1, ...point, counts: { ...counts } }
 }
 
 /** Reads a point back. Null where nothing was kept, or where it is none of ours. */
 export function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
-  const { seq, encoding, resumable, resume, state, done, published } = cursor
+  const { seq, encoding, resumable, resume, state, done, published, counts } = cursor
   if (typeof seq !== 'number') return null
   return {
     seq,
@@ -41,6 +43,21 @@ export function readPoint(cursor: Json): Point | null {
     state: state ?? null,
     done: done === true,
     published: published === true,
+    counts: readCounts(counts ?? null),
+  }
+}
+
+/** They come back from the destination, which may say anything. */
+function readCounts(value: Json): Counts {
+  const given = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+  const count = (name: keyof Counts): number => {
+    const number = given[name]
+    return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : 0
+  }
+  return {
+    records_read: count('records_read'),
+    records_written: count('records_written'),
+    bytes_written: count('bytes_written'),
   }
 }
 
@@ -84,7 +101,7 @@ export function decideStart(job: Job, mark: Mark | null, commits: 'mark' | 'outp
   const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
   return {
     ...beginning,
-    ...countsAt(job, checkpoint, parts),
+    ...marked.counts,
     checkpoint,
     encoding: marked.encoding,
     resume: marked.resume,
@@ -98,16 +115,4 @@ export function decideStart(job: Job, mark: Mark | null, commits: 'mark' | 'outp
 function decideState(job: Job, marked: Point | null): Json {
   if (marked && marked.seq > (job.state?.seq ?? -1)) return marked.state
   return job.state?.cursor ?? null
-}
-
-/** What had been moved at that checkpoint: as saved with it, or, where the mark lies behind, what its parts hold. */
-function countsAt(job: Job, checkpoint: number, parts: Part[]): Counts {
-  if (!job.resume) return { records_read: 0, records_written: 0, bytes_written: 0 }
-  if (job.resume.checkpoint === checkpoint || !job.keep_output) {
-    const { records_read, records_written, bytes_written } = job.resume
-    return { records_read, records_written, bytes_written }
-  }
-  const records = parts.reduce((sum, part) => sum + part.records, 0)
-  const bytes = parts.reduce((sum, part) => sum + part.size, 0)
-  return { records_read: records, records_written: records, bytes_written: bytes }
 }

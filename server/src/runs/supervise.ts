@@ -71,7 +71,7 @@ async function attemptRun(
   if ('problem' in pinned) {
     await conclude(
       services,
-      run,
+      supervised,
       log,
       redact,
       { end: 'failure', kind: 'config', message: pinned.problem, transient: false },
@@ -91,7 +91,7 @@ async function attemptRun(
     reusable = verdict.end === 'success' && verdict.reusable
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
-    await conclude(services, run, log, redact, verdict, pinned)
+    await conclude(services, supervised, log, redact, verdict, pinned)
   } finally {
     pool.give(executor, reusable)
   }
@@ -296,7 +296,7 @@ function explainEnd(code: number | null, signal: string | null, stderr: string, 
 /** Writes the end of the attempt. Where the database is away, this waits for it: the end is true and must be kept. */
 async function conclude(
   services: Services,
-  run: ClaimedRun,
+  { run, progress }: Supervised,
   log: RunLogWriter,
   redact: Redact,
   verdict: Verdict,
@@ -343,11 +343,11 @@ async function conclude(
       `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next one begins in ${formatDuration(wait * 1000)}.`,
     )
     const rest = await log.rest()
-    await untilDatabaseAnswers(() => retryLater(db, held, error, wait, { log: rest }))
+    await untilDatabaseAnswers(() => retryLater(db, held, error, wait, { log: rest, counts: progress }))
     return
   }
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
-  const ended = await untilDatabaseAnswers(() => finishFailed(db, held, error, { log: rest }))
+  const ended = await untilDatabaseAnswers(() => finishFailed(db, held, error, { log: rest, counts: progress }))
   if (ended) await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), []).catch(() => 0)
 }
