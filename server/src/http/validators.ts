@@ -27,12 +27,17 @@ export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<obj
   }
   textAjv ??= make({ coerceTypes: true, useDefaults: true })
   const validate = textAjv.compile(schema) as unknown as FastifyValidationResult
-  const booleans = booleansOf(schema)
-  if (httpPart !== 'params' && booleans.length === 0) return validate
-  const check: FastifyValidationResult = (values: Record<string, string>) => {
-    if (httpPart === 'params') lowerIds(values)
+  const booleans = namesOf(schema, 'boolean')
+  const integers = namesOf(schema, 'integer')
+  if (httpPart !== 'params' && booleans.length + integers.length === 0) return validate
+  const check: FastifyValidationResult = (values: Record<string, string | number>) => {
+    if (httpPart === 'params') lowerIds(values as Record<string, string>)
+    // What reads the numbers would also take 0x10, 1e2, 1.0 and blanks around one.
+    for (const name of integers)
+      if (values[name] !== undefined && !/^-?\d+$/.test(String(values[name]))) values[name] = Number.NaN
+    // Python writes `True`: what a client makes of its own value of that kind is taken in any case of letters.
     for (const name of booleans)
-      if (/^(true|false)$/i.test(values[name] ?? '')) values[name] = values[name]!.toLowerCase()
+      if (/^(true|false)$/i.test(String(values[name]))) values[name] = String(values[name]).toLowerCase()
     const valid = validate(values)
     check.errors = validate.errors ?? null
     return valid
@@ -40,9 +45,8 @@ export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<obj
   return check
 }
 
-/** Python writes `True`: what a client makes of its own value of that kind is taken in any case of letters. */
-const booleansOf = (schema: { properties?: Record<string, { type?: unknown }> }): string[] =>
-  Object.entries(schema.properties ?? {}).flatMap(([name, { type }]) => (type === 'boolean' ? [name] : []))
+const namesOf = (schema: { properties?: Record<string, { type?: unknown }> }, wanted: string): string[] =>
+  Object.entries(schema.properties ?? {}).flatMap(([name, { type }]) => (type === wanted ? [name] : []))
 
 /** An id may come in capitals; ours are compared as text and are in small letters. */
 function lowerIds(params: Record<string, string>): void {

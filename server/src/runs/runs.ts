@@ -67,7 +67,8 @@ export interface RunFilters {
   until?: string
   /** The id of the last run of the page before. */
   before?: string
-  limit: number
+  limit: number | null
+  offset: number
 }
 
 export interface RunOfOrganization extends RunRow {
@@ -91,7 +92,7 @@ export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters)
     : sql``
   const [rows, total] = await Promise.all([
     db.query<RunOfOrganization>(
-      sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${matching}${behind} ORDER BY r.seq DESC LIMIT ${filters.limit}`,
+      sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${matching}${behind} ORDER BY r.seq DESC LIMIT ${filters.limit} OFFSET ${filters.offset}`,
     ),
     countUpTo(db, sql`SELECT 1 ${matching}`),
   ])

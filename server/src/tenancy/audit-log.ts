@@ -47,17 +47,24 @@ export const AUDIT_COLUMNS = [
   'client_address',
 ] as const satisfies (keyof AuditLine)[]
 
+export interface AuditPage {
+  limit: number
+  offset: number
+  /** Only lines older than this one. */
+  before?: number | undefined
+}
+
 const EXPORT_CHUNK = 1000
 
 export async function listAuditLines(
   db: Queryable,
   actor: Actor,
   filter: AuditFilter,
-  { limit, before }: { limit: number; before?: number | undefined },
+  page: AuditPage,
 ): Promise<Listed<AuditLine>> {
-  const rows = await readLines(db, actor, filter, limit, before)
+  const rows = await readLines(db, actor, filter, page)
   const total =
-    before === undefined && rows.length < limit
+    page.before === undefined && page.offset === 0 && rows.length < page.limit
       ? rows.length
       : await countUpTo(db, sql`SELECT 1 FROM audit_log WHERE ${matching(actor, filter)}`)
   return { rows, total }
@@ -68,16 +75,18 @@ export async function* exportAuditLines(
   db: Queryable,
   actor: Actor,
   filter: AuditFilter,
-  { limit = Number.POSITIVE_INFINITY, before }: { limit?: number | undefined; before?: number | undefined },
+  { limit = Number.POSITIVE_INFINITY, ...rest }: Omit<AuditPage, 'limit'> & { limit?: number | undefined },
 ): AsyncGenerator<AuditLine[]> {
-  let [left, cursor] = [limit, before]
+  let left = limit
+  let { offset, before } = rest
   while (left > 0) {
     const size = Math.min(left, EXPORT_CHUNK)
-    const rows = await readLines(db, actor, filter, size, cursor)
+    const rows = await readLines(db, actor, filter, { limit: size, offset, before })
     if (rows.length > 0) yield rows
     if (rows.length < size) return
     left -= rows.length
-    cursor = rows.at(-1)!.id
+    offset = 0
+    before = rows.at(-1)!.id
   }
 }
 
@@ -85,13 +94,12 @@ const readLines = (
   db: Queryable,
   actor: Actor,
   filter: AuditFilter,
-  limit: number,
-  before: number | undefined,
+  { limit, offset, before }: AuditPage,
 ): Promise<AuditLine[]> =>
   db.query(sql`
     SELECT id, at, actor_id, actor_email, api_key_id, action, object_type, object_id, details, request_id, client_address
       FROM audit_log WHERE ${matching(actor, filter)}${before === undefined ? sql`` : olderThan(actor, before)}
-     ORDER BY at DESC, id DESC LIMIT ${limit}`)
+     ORDER BY at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`)
 
 const olderThan = (actor: Actor, before: number): Statement => sql`
   AND (at, id) < ((SELECT c.at FROM audit_log c WHERE c.id = ${before} AND c.organization_id = ${actor.organization_id}), ${before}::bigint)`

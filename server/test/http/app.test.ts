@@ -93,6 +93,31 @@ test('a client that sends a body far too large can send it all, then reads 413 a
   assert.deepEqual(answers.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 413', 'HTTP/1.1 200'])
 })
 
+test('a number in a query is plain digits, in every list', async () => {
+  const person = await registerPerson(app)
+  for (const path of ['/api/pipelines', '/api/domains', '/api/runs', '/api/audit', '/api/custom-sources']) {
+    for (const bad of [
+      'limit=0x10',
+      'limit=1e2',
+      'limit=1.0',
+      'limit=%2B5',
+      'limit=+5',
+      'limit=',
+      'offset=-1',
+      'offset=x',
+    ]) {
+      const answer = await app.call('GET', `${path}?${bad}`, { as: person })
+      assert.equal(answer.status, 400, `${path}?${bad}`)
+      assert.match(answer.body.detail, /^(limit|offset): must be/)
+    }
+    assert.equal((await app.call('GET', `${path}?limit=005&offset=0`, { as: person })).status, 200)
+  }
+  const all = await app.call('GET', '/api/audit', { as: person })
+  const rest = await app.call('GET', '/api/audit?offset=1', { as: person })
+  assert.deepEqual(rest.body, all.body.slice(1))
+  assert.equal(rest.headers['x-total-count'], all.headers['x-total-count'])
+})
+
 test('a fault is told in words, not as a pattern', async () => {
   const person = await registerPerson(app)
   const details = [

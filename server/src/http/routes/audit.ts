@@ -25,13 +25,13 @@ export function auditRoutes(app: App, { db }: Services): void {
       },
     },
     async (request, reply) => {
-      const { limit, before, format, ...filter } = request.query
+      const { limit, offset, before, format, ...filter } = request.query
       if (format === 'csv' || (format === undefined && prefersCsv(request.headers.accept))) {
-        const chunks = exportAuditLines(db, actorOf(request), filter, { limit, before })
+        const chunks = exportAuditLines(db, actorOf(request), filter, { limit, offset, before })
         reply.header('Content-Disposition', 'attachment; filename="audit.csv"').type('text/csv; charset=utf-8')
         return reply.send((await startCsv(chunks)) as unknown as string)
       }
-      const page = { limit: Math.min(limit ?? DEFAULT_LIMIT, MAX_LIMIT), before }
+      const page = { limit: Math.min(limit ?? DEFAULT_LIMIT, MAX_LIMIT), offset, before }
       return withTotal(reply, await listAuditLines(db, actorOf(request), filter, page))
     },
   )

@@ -17,7 +17,7 @@ import type { Services } from '../../services.ts'
 import type { App } from '../app.ts'
 import { actorOf } from '../authenticate.ts'
 import { followLog, type OpenStreams } from '../log-stream.ts'
-import { IdParams, MAX_LIMIT, problems } from '../schemas/common.ts'
+import { IdParams, problems } from '../schemas/common.ts'
 import {
   AllRunsQuery,
   Cancelled,
@@ -115,7 +115,7 @@ export function runRoutes(app: App, services: Services): void {
       },
     },
     async (request, reply) => {
-      const filters = { ...request.query, limit: Math.min(request.query.limit, MAX_LIMIT) }
+      const filters = { ...request.query, ...paging(request.query) }
       return withTotal(reply, await listRuns(db, actorOf(request), filters))
     },
   )

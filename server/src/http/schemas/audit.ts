@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { ListOf } from '../total-count.ts'
-import { Nullable, Timestamp, Uuid } from './common.ts'
+import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
 export const AuditQuery = Type.Object({
   actor_id: Type.Optional(Uuid),
@@ -19,6 +19,7 @@ export const AuditQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, description: '100 unless given; at most 1000. As CSV: all unless given' }),
   ),
+  offset: Paging.offset,
   format: Type.Optional(Type.Enum(['json', 'csv'])),
 })
 

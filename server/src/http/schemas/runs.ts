@@ -38,7 +38,7 @@ export const RunDetail = Type.Object({
 export const RunParams = Type.Object({ run_id: Uuid })
 export const RunsQuery = Type.Object({ ...Paging, status: Type.Optional(Type.String({ maxLength: 20 })) })
 export const AllRunsQuery = Type.Object({
-  limit: Paging.limit,
+  ...Paging,
   before: Type.Optional(Type.String({ format: 'uuid', description: 'The id of the last run of the page before' })),
   status: Type.Optional(Type.String({ maxLength: 20 })),
   pipeline_id: Type.Optional(Uuid),
