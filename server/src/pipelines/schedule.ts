@@ -107,6 +107,6 @@ export async function previewSchedule(
   return {
     schedule,
     timezone,
-    next_times: nextTimes(schedule, timezone, now, PREVIEWED).map((time) => time.toISOString()),
+    next_times: nextTimes(schedule, timezone, now, PREVIEWED).map((time) => time.toISOString().replace('Z', '000Z')),
   }
 }

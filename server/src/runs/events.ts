@@ -1,5 +1,5 @@
 /** What organizations are told of: the end of a run, written as deliveries in the transaction that ends it. */
-import { type Queryable, sql } from '../storage/database.ts'
+import { isoText, type Queryable, sql } from '../storage/database.ts'
 import { tell } from './states.ts'
 
 export const RUN_EVENTS = ['run.failed', 'run.succeeded', 'run.recovered'] as const
@@ -30,7 +30,7 @@ export async function noteRunEvent(
     INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
     SELECT w.id, w.organization_id, h.event,
            jsonb_build_object('event', h.event, 'run', jsonb_build_object('id', e.id, 'pipeline_id', e.pipeline_id, 'pipeline_name', e.pipeline_name, 'status', e.status,
-             'triggered_by', e.triggered_by, 'error', e.error, 'started_at', e.started_at, 'finished_at', e.finished_at, 'records_written', e.records_written))
+             'triggered_by', e.triggered_by, 'error', e.error, 'started_at', ${isoText('e.started_at')}, 'finished_at', ${isoText('e.finished_at')}, 'records_written', e.records_written))
       FROM webhooks w CROSS JOIN ended e JOIN happened h ON w.events ? h.event
      WHERE w.organization_id = ${run.organization_id} AND w.enabled`)
   if (queued > 0) await tx.execute(tell('delivery'))

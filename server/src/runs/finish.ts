@@ -3,7 +3,7 @@
  * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
  */
 import type { Column, Json } from '../connectors/contract.ts'
-import { type Database, type Queryable, type Statement, sql } from '../storage/database.ts'
+import { type Database, isoText, type Queryable, type Statement, sql } from '../storage/database.ts'
 import { noteRunEvent } from './events.ts'
 import type { Checkpoint, Counts, Outcome } from './job.ts'
 import { insertChunk, type LogChunk } from './log.ts'
@@ -129,7 +129,7 @@ export async function saveCheckpoint(db: Queryable, run: Held, point: Checkpoint
 export const saveSchema = (db: Queryable, run: Held, columns: Column[], changes: string[]): Promise<number> =>
   db.execute(sql`
     INSERT INTO pipeline_schemas AS s (pipeline_id, columns, changes)
-    SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, jsonb_agg(jsonb_build_object('at', now(), 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
+    SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, jsonb_agg(jsonb_build_object('at', ${isoText('now()')}, 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
       FROM unnest(${changes.length > 0 ? changes : [null]}::text[]) AS change
      WHERE EXISTS (SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running')
     ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)

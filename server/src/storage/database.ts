@@ -4,7 +4,7 @@
  */
 import pg from 'pg'
 import { createListener } from './listener.ts'
-import { type Statement, sql } from './sql.ts'
+import { raw, type Statement, sql } from './sql.ts'
 
 export { join, raw, type Statement, script, sql } from './sql.ts'
 
@@ -48,8 +48,15 @@ const types = {
   },
 }
 
-/** '2026-01-02 03:04:05.678901+00' → '2026-01-02T03:04:05.678901Z'. Sessions run in UTC, so the zone is always +00. */
-const isoTimestamp = (text: string): string => `${text.slice(0, 10)}T${text.slice(11, -3)}Z`
+/**
+ * '2026-01-02 03:04:05.6789+00' → '2026-01-02T03:04:05.678900Z'. Sessions run in UTC, so the zone is always +00. PostgreSQL
+ * drops zeros at the end; with all six digits times sort as text too, and the strictest parsers take them.
+ */
+const isoTimestamp = (text: string): string =>
+  `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(6, '0')}Z`
+
+/** The same for a time that goes into JSON made by PostgreSQL. */
+export const isoText = (time: string): Statement => raw(`to_char(${time}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 
 // A page costs much the same wherever it lies, on a solid-state disk or in memory. PostgreSQL's own default is for
 // turning disks, and makes it read whole tables of all organizations where an index has the few rows of one.

@@ -49,7 +49,7 @@ test('the text that the database makes fits the response schema, and says what s
   assert.equal(byName[awkward].domain_name, null)
   assert.deepEqual(
     [byName['Has run'].last_run_status, byName['Has run'].last_run_at],
-    ['failed', '2026-01-02T03:04:05.67Z'],
+    ['failed', '2026-01-02T03:04:05.670000Z'],
   )
 })
 
@@ -96,6 +96,20 @@ test('a name that looks like a part of the text is left alone', async () => {
   const tricky = ['ends with +00:00', '+00:00"}', '+00:00","created_at":"', '\\"+00:00"}']
   for (const name of tricky) await create(name)
   assert.deepEqual((await list('?limit=4')).body.map((each: { name: string }) => each.name).reverse(), tricky)
+})
+
+test('times have six digits and Z wherever they are read, so that they sort as text', async () => {
+  const { id } = await create('Timed')
+  for (const [time, text] of [
+    ['2026-01-02 03:04:05+00', '2026-01-02T03:04:05.000000Z'],
+    ['2026-01-02 03:04:05.6+00', '2026-01-02T03:04:05.600000Z'],
+    ['2026-01-02 03:04:05.678901+00', '2026-01-02T03:04:05.678901Z'],
+  ]) {
+    await db.execute(sql`UPDATE pipelines SET created_at = ${time}, last_run_at = ${time} WHERE id = ${id}`)
+    const [listed] = (await list('?search=Timed')).body
+    assert.deepEqual([listed.created_at, listed.last_run_at], [text, text])
+    assert.equal((await app.call('GET', `/api/pipelines/${id}`, { as: owner })).body.created_at, text)
+  }
 })
 
 test('the total of a long list follows every change of this process at once', async () => {

@@ -152,7 +152,7 @@ test('CSV holds all lines that match, by parameter or by Accept', async () => {
   const lines = csv.text.trimEnd().split('\r\n')
   assert.equal(lines.length, 2501)
   assert.match(lines[0]!, /^"id","at","actor_id","actor_email"/)
-  assert.match(lines[1]!, /^\d+,"2026-01-01T00:41:40Z","[0-9a-f-]{36}","a@example.com",,"thing.even","domain"/)
+  assert.match(lines[1]!, /^\d+,"2026-01-01T00:41:40\.000000Z","[0-9a-f-]{36}","a@example.com",,"thing.even","domain"/)
   const accept = await call('GET', '/api/audit?limit=3&action=thing.odd', {
     as: owner,
     headers: { accept: 'text/csv' },
