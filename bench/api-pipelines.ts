@@ -4,6 +4,7 @@
  *
  *   node bench/api-pipelines.ts
  */
+import './lib/help.ts'
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

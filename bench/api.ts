@@ -5,6 +5,7 @@
  *
  *   node bench/api.ts
  */
+import './lib/help.ts'
 import { fork } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -5,6 +5,7 @@
  *
  * The file comparison alternates the two sides and takes the best of each, so that a neighbour on the machine harms both.
  */
+import './lib/help.ts'
 import { execFileSync, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

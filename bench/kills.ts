@@ -6,6 +6,7 @@
  *   npm run bench:kills                         a hundred deaths, some minutes
  *   npm run bench:kills -- --kills 20 --seed 7  fewer, and the same again
  */
+import './lib/help.ts'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

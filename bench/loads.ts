@@ -6,6 +6,7 @@
  *   npm run bench:loads -- --rows 10000000     ten million: memory must stay what it was
  *   npm run bench:loads -- files tables        some of it
  */
+import './lib/help.ts'
 import { fork } from 'node:child_process'
 import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -5,6 +5,7 @@
  *   npm run bench:runs                 all of it, some two minutes
  *   npm run bench:runs -- start idle   some of it
  */
+import './lib/help.ts'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

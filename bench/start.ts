@@ -3,6 +3,7 @@
  *
  *   node bench/start.ts
  */
+import './lib/help.ts'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
