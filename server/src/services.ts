@@ -21,6 +21,7 @@ import { migrate } from './storage/migrate.ts'
 import { openBlobs } from './storage/open-blobs.ts'
 import { createSecretBox, type SecretBox } from './storage/secret-box.ts'
 import { createKeyUses, type KeyUses } from './tenancy/api-key-uses.ts'
+import { createTraces, type Traces } from './traces.ts'
 
 export interface Services {
   config: Config
@@ -39,6 +40,8 @@ export interface Services {
   /** What /readyz tells; roles add their own state to it. */
   readiness(): Promise<{ database: string; queue: string; sandbox: string }>
   state: { queue: string; sandbox: string }
+  /** Null where no collector is set. */
+  traces: Traces | null
   close(): Promise<void>
 }
 
@@ -96,6 +99,9 @@ export function composeServices(
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
   const state = { queue: 'ok', sandbox: 'not started' }
+  const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
+  const traces = collector === undefined ? null : createTraces(collector, log)
+  closers.push(async () => traces?.close())
   let zygote: Zygote | undefined
   closers.push(async () => zygote?.close())
   const cells = () => {
@@ -117,6 +123,7 @@ export function composeServices(
     cells,
     runMessages,
     state,
+    traces,
     tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),
     box: createSecretBox(keys.encryption_keys),
     blobs,

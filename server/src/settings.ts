@@ -174,7 +174,10 @@ export const settings = {
     secret: true,
     about: 'Bearer token for GET /metrics; without it metrics are off.',
   },
-  OTEL_EXPORTER_OTLP_ENDPOINT: { ...optional(url('http:', 'https:')), about: 'Where traces are sent.' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    ...optional(url('http:', 'https:')),
+    about: 'Where traces are sent, as OTLP over HTTP: a span for every request and every attempt of a run.',
+  },
   TRUSTED_PROXIES: {
     ...addressList,
     default: [] as string[],

@@ -36,6 +36,7 @@ import { runRoutes } from './routes/runs.ts'
 import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
+import { traceRequests } from './trace-requests.ts'
 import { compileValidator } from './validators.ts'
 
 export type App = FastifyInstance<
@@ -92,6 +93,7 @@ export async function createApp(services: Services): Promise<App> {
   app.addHook('onRequest', (request) => authenticate(services, request))
   const { METRICS_TOKEN } = services.config
   if (METRICS_TOKEN) await (await import('./routes/metrics.ts')).metricsRoutes(app, services, METRICS_TOKEN)
+  if (services.traces) traceRequests(app, services.traces)
   await describeApi(app)
 
   await app.register(async (scope) => {

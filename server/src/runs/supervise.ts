@@ -81,6 +81,7 @@ async function attemptRun(
   }
   supervised.destination = pinned.config.destination.name
   const executor = pool.take()
+  const started = Date.now()
   let reusable = false
   try {
     const job = await makeJob(services, run, pinned)
@@ -88,6 +89,7 @@ async function attemptRun(
       stopped,
       execute(services, supervised, executor, job, log, pinned.config.run.timeout_minutes),
     ])
+    trace(services, supervised, pinned.config.source.name, started, verdict)
     reusable = verdict.end === 'success' && verdict.reusable
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
@@ -95,6 +97,33 @@ async function attemptRun(
   } finally {
     pool.give(executor, reusable)
   }
+}
+
+/** All attempts of a run are one trace, and the run's own id is its name. */
+function trace(
+  { traces }: Services,
+  { run, destination }: Supervised,
+  source: string,
+  started: number,
+  verdict: Verdict,
+): void {
+  traces?.add({
+    name: 'run',
+    kind: 'internal',
+    started,
+    ended: Date.now(),
+    failed: verdict.end === 'failure',
+    trace_id: run.id.replaceAll('-', ''),
+    attributes: {
+      'sluice.run_id': run.id,
+      'sluice.pipeline_id': run.pipeline_id,
+      'sluice.attempt': run.attempt,
+      'sluice.source': source,
+      'sluice.destination': destination,
+      'sluice.end': verdict.end,
+      ...(verdict.end === 'failure' && { 'error.type': verdict.kind }),
+    },
+  })
 }
 
 async function endExecutor(executor: Executor): Promise<void> {
