@@ -47,6 +47,8 @@ export function headerOf(answer: ExchangeAnswer, name: string): string | undefin
 }
 
 const MAX_REDIRECTS = 10
+/** No server takes longer ones, and each is held a few times while it is on its way. */
+const MAX_URL_LENGTH = 65_536
 const METHOD = /^[A-Z]+(-[A-Z]+)*$/
 
 export async function exchange(egress: Egress, request: ExchangeRequest): Promise<ExchangeAnswer> {
@@ -71,6 +73,9 @@ export async function exchange(egress: Egress, request: ExchangeRequest): Promis
 }
 
 function firstHop(request: ExchangeRequest): Hop {
+  if (request.url.length > MAX_URL_LENGTH) {
+    throw new EgressRefused('host', `the address has more than ${MAX_URL_LENGTH} characters; send the rest as a body`)
+  }
   const url = URL.parse(request.url)
   if (!url) throw new EgressRefused('host', 'the address is not a URL; it must begin with https:// or http://')
   const method = request.method.toUpperCase()

@@ -196,13 +196,15 @@ test('a token server that only reads the form gets the form, and a refusal says 
 
 test('what cannot be sent or read is an exception with its reason', async () => {
   const { out } = await run(`
-for url, options in ((BASE + "/large", {}), ("http://10.0.0.1/", {}), ("ftp://x/", {}), (BASE + "/hang", {"timeout": 0.2}), ("http://[", {})):
+for url, options in ((BASE + "/large", {}), ("http://10.0.0.1/", {}), ("ftp://x/", {}), (BASE + "/hang", {"timeout": 0.2}), ("http://[", {}),
+                     (BASE + "/" + "x" * 70_000, {})):
     try: http.get(url, **options)
     except Exception as error: out.append([type(error).__name__, str(error)])`)
   assert.deepEqual(
     out.map(([name]: [string]) => name),
-    ['LimitExceeded', 'Refused', 'Refused', 'Timeout', 'Refused'],
+    ['LimitExceeded', 'Refused', 'Refused', 'Timeout', 'Refused', 'Refused'],
   )
+  assert.match(out[5][1], /the address has more than 65536 characters/)
   assert.match(out[0][1], /limit CELL_MAX_RESPONSE_BYTES 2097152/)
 })
 
