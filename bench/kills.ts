@@ -9,6 +9,7 @@
 import './lib/help.ts'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -111,6 +112,14 @@ function spawnAttempt(job: Job, folder: string, save: (checkpoint: Checkpoint) =
   return { child, ready: ready.promise, ended }
 }
 
+/** Lets those that were stopped go on to their end: they must find that the run is no longer theirs. */
+async function wake(zombies: ChildProcess[]): Promise<void> {
+  for (const zombie of zombies) {
+    zombie.kill('SIGCONT')
+    if (zombie.exitCode === null && zombie.signalCode === null) await once(zombie, 'exit')
+  }
+}
+
 /** Runs a job to its end in spite of everything. Returns how many deaths it took. */
 async function survive(
   first: Job,
@@ -141,16 +150,14 @@ async function survive(
         child.kill('SIGKILL')
         await ended
         kills += 1
-      } else if (early === 'done') return { kills, zombies: zombies.length }
+      } else if (early === 'done') {
+        await wake(zombies)
+        return { kills, zombies: zombies.length }
+      }
       for (const zombie of zombies) if (random() < 0.5) zombie.kill('SIGCONT')
     } else {
       const end = await ended
-      for (const zombie of zombies) {
-        zombie.kill('SIGCONT')
-        await new Promise((resolve) =>
-          zombie.exitCode === null && zombie.signalCode === null ? zombie.once('exit', resolve) : resolve(null),
-        )
-      }
+      await wake(zombies)
       if (end === 'done') return { kills, zombies: zombies.length }
       throw new Error(`the last attempt ended with: ${end}`)
     }
