@@ -29,19 +29,31 @@ const dummyToFile = (records: number, extra: Record<string, unknown> = {}) => ({
   destination: { name: 'file', config: {} },
 })
 
-async function start({ api, db }: Platform): Promise<void> {
-  const token = await api.register()
-  const pipeline = await api.create(token, '/api/pipelines', { name: 'start', config: dummyToFile(10) })
+/** From trigger to running, in milliseconds, of runs one after another. */
+async function measureWaits(
+  { api, db }: Platform,
+  token: string,
+  pipelineId: string,
+  times: number,
+): Promise<number[]> {
   const waits: number[] = []
-  for (let index = 0; index < 60; index++) {
-    const run = await api.create(token, `/api/pipelines/${pipeline.id}/run`)
+  for (let index = 0; index < times; index++) {
+    const run = await api.create(token, `/api/pipelines/${pipelineId}/run`)
     await api.untilFinished(token, run.id)
-    const row = await db.query<{ ms: number }>(
-      `SELECT extract(epoch FROM started_at - created_at)::float8 * 1000 AS ms FROM runs WHERE id = $1`,
+    const [row] = await db.query<{ ms: number }>(
+      'SELECT extract(epoch FROM started_at - created_at)::float8 * 1000 AS ms FROM runs WHERE id = $1',
       [run.id],
     )
-    if (index >= 10) waits.push(row[0]!.ms)
+    waits.push(row!.ms)
   }
+  return waits
+}
+
+async function start(platform: Platform): Promise<void> {
+  const { api } = platform
+  const token = await api.register()
+  const pipeline = await api.create(token, '/api/pipelines', { name: 'start', config: dummyToFile(10) })
+  const waits = (await measureWaits(platform, token, pipeline.id, 60)).slice(10)
   report(
     'trigger to running, warm',
     { p50_ms: percentile(waits, 50), p95_ms: percentile(waits, 95) },
@@ -74,7 +86,8 @@ async function cancel({ api, db, pid }: Platform): Promise<void> {
 }
 
 /** One organization has a long run, a second waiting behind it and 10,000 more; another triggers a single one. */
-async function fairness({ api, db }: Platform): Promise<void> {
+async function fairness(platform: Platform): Promise<void> {
+  const { api, db } = platform
   const busy = await api.register()
   const long = await api.create(busy, '/api/pipelines', {
     name: 'long',
@@ -89,16 +102,7 @@ async function fairness({ api, db }: Platform): Promise<void> {
   )
   const other = await api.register()
   const single = await api.create(other, '/api/pipelines', { name: 'single', config: dummyToFile(1) })
-  const waits: number[] = []
-  for (let index = 0; index < 20; index++) {
-    const run = await api.create(other, `/api/pipelines/${single.id}/run`)
-    await api.untilFinished(other, run.id)
-    const [row] = await db.query<{ ms: number }>(
-      'SELECT extract(epoch FROM started_at - created_at)::float8 * 1000 AS ms FROM runs WHERE id = $1',
-      [run.id],
-    )
-    waits.push(row!.ms)
-  }
+  const waits = await measureWaits(platform, other, single.id, 20)
   report(
     'beside 10,000 waiting runs of another',
     { p50_ms: percentile(waits, 50), max_ms: Math.max(...waits) },

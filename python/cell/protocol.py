@@ -21,7 +21,7 @@ HEADER = struct.Struct("<IB")
 PAIR = struct.Struct("<II")
 # Authenticate, retries, seconds; then the lengths of method, address, headers and body (-1 for none).
 REQUEST_HEAD = struct.Struct("<BBdHIIi")
-# Status; then the lengths of address (empty where it is the one asked for), headers and body.
+# Status; then the lengths of address, headers and body.
 ANSWER_HEAD = struct.Struct("<HIII")
 
 # Longer than a small answer takes, shorter than anybody minds a process awake.
@@ -65,13 +65,16 @@ class Channel:
         self._buffer = self._buffer[end:]
         return kind, payload
 
+    def has_input(self):
+        return bool(self._poll(0))
+
     def receive_answer(self):
         """A frame that was asked for. To be woken takes longer than a small answer: while answers come within a moment,
         the next one is awaited awake. On a busy machine they do not, and then this sleeps."""
         clock = self._clock
         asked = clock()
         if self._quick:
-            while not self._poll(0) and clock() - asked < MOMENT_SECONDS:
+            while not self.has_input() and clock() - asked < MOMENT_SECONDS:
                 pass
         frame = self.receive()
         self._quick = clock() - asked < MOMENT_SECONDS

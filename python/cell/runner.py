@@ -7,7 +7,6 @@ tracebacks with their own lines, print as a log, errors that say what to do.
 
 import copy
 import json
-import select
 import sys
 
 from cell import protocol
@@ -108,12 +107,6 @@ def rehearse():
         warm_up(Cell(None))
 
 
-def has_job(descriptor):
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
-
-
 def report_unsealed(descriptor, error):
     report = {"kind": "seal", "type": type(error).__name__, "text": str(error), "traceback": "", "transient": False}
     try:
@@ -127,7 +120,7 @@ def main():
     channel = Channel(CHANNEL_FD)
     cell = Cell(channel)
     sys.stdout, sys.stderr = cell.stdout, cell.stderr
-    if not has_job(CHANNEL_FD):
+    if not channel.has_input():
         warm_up(cell)
     spare = bytearray(1 << 20)
     _, payload = channel.receive()

@@ -119,11 +119,7 @@ class HttpClient(Pagination):
         auth        (username, password) for basic authentication, a function that takes the request's headers and
                     sets more, or False to send the request without the source's authentication
         """
-        request = self._build(method, url, **options)
-        result = _read(request, self._transport.request([request])[0])
-        if isinstance(result, HttpError):
-            raise result
-        return result
+        return self._send([self._build(method, url, **options)])[0]
 
     def get_many(self, requests: Iterable[Any], *, return_errors: bool = False, **options: Any) -> list[Response]:
         """Sends many requests at once and returns their answers in the same order.
@@ -140,13 +136,18 @@ class HttpClient(Pagination):
             answers.extend(self._send(built[start : start + BATCH], return_errors))
         return answers
 
-    def _send(self, requests: list[dict], return_errors: bool) -> list[Response]:
+    def _send(self, requests: list[dict], return_errors: bool = False) -> list[Response]:
         results: list[Any] = []
         for request, answer in zip(requests, self._transport.request(requests)):
-            result = _read(request, answer)
-            if isinstance(result, HttpError) and not return_errors:
-                raise result
-            results.append(result)
+            error = answer.get("error")
+            if error is None:
+                url = answer.get("url") or request["url"]
+                results.append(Response(answer["status"], answer["headers"], answer["body"], url))
+                continue
+            exception = from_answer(error, request["url"])
+            if not return_errors:
+                raise exception
+            results.append(exception)
         return results
 
     def _build(
@@ -193,13 +194,6 @@ class HttpClient(Pagination):
             "retries": self.retries if retries is None else int(retries),
             "authenticate": auth is not False and not _has(sent, "authorization"),
         }
-
-
-def _read(request: dict, answer: dict) -> Response | HttpError:
-    error = answer.get("error")
-    if error is not None:
-        return from_answer(error, request["url"])
-    return Response(answer["status"], answer["headers"], answer["body"], answer.get("url") or request["url"])
 
 
 def _encode_body(json: Any, data: Any, headers: dict[str, str]) -> bytes | None:

@@ -6,9 +6,10 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from 'node:zlib'
 import type { Dispatcher } from 'undici'
-import { acceptedEncodings, tooLarge, translateFailure } from '../egress/body.ts'
+import { tooLarge, translateFailure } from '../egress/body.ts'
+import { firstHop } from '../egress/first-hop.ts'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
-import { cleanHeaders, type Hop, isRedirect, nextHop } from '../egress/redirects.ts'
+import { type Hop, isRedirect, nextHop } from '../egress/redirects.ts'
 
 export interface ExchangeRequest {
   method: string
@@ -49,11 +50,14 @@ export function headerOf(answer: ExchangeAnswer, name: string): string | undefin
 const MAX_REDIRECTS = 10
 /** No server takes longer ones, and each is held a few times while it is on its way. */
 const MAX_URL_LENGTH = 65_536
-const METHOD = /^[A-Z]+(-[A-Z]+)*$/
 
 export async function exchange(egress: Egress, request: ExchangeRequest): Promise<ExchangeAnswer> {
   const deadline = performance.now() + request.timeoutMs
-  let hop = firstHop(request)
+  if (request.url.length > MAX_URL_LENGTH) {
+    throw new EgressRefused('host', `the address has more than ${MAX_URL_LENGTH} characters; send the rest as a body`)
+  }
+  const { method, headers, body } = request
+  let hop = firstHop(request.url, { method, headers, body, userAgent: 'sluice' })
   // Timers of one length are cheap: all first hops that wait as long share a list.
   let leftMs = request.timeoutMs
   for (let redirects = 0; ; redirects++) {
@@ -70,24 +74,6 @@ export async function exchange(egress: Egress, request: ExchangeRequest): Promis
     hop = nextHop(hop, answer.status, location)
     leftMs = Math.max(deadline - performance.now(), 0)
   }
-}
-
-function firstHop(request: ExchangeRequest): Hop {
-  if (request.url.length > MAX_URL_LENGTH) {
-    throw new EgressRefused('host', `the address has more than ${MAX_URL_LENGTH} characters; send the rest as a body`)
-  }
-  const url = URL.parse(request.url)
-  if (!url) throw new EgressRefused('host', 'the address is not a URL; it must begin with https:// or http://')
-  const method = request.method.toUpperCase()
-  if (!METHOD.test(method) || method === 'CONNECT' || method === 'TRACE') {
-    throw new EgressRefused('method', `the method ${JSON.stringify(method.slice(0, 20))} is not allowed`)
-  }
-  const headers = cleanHeaders(request.headers)
-  headers['user-agent'] ??= 'sluice'
-  headers.accept ??= '*/*'
-  // A range counts the bytes as sent, so nothing may change them on the way.
-  headers['accept-encoding'] ??= headers.range === undefined ? acceptedEncodings : 'identity'
-  return { url, method, headers, body: request.body }
 }
 
 /** One hop and its answer, as it was sent. A class, so that a request allocates one object and not a function per event. */

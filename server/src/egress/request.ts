@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { acceptedEncodings, openBody, tooLarge, translateFailure } from './body.ts'
+import { openBody, tooLarge, translateFailure } from './body.ts'
 import { untilAborted } from './connect.ts'
-import { cleanHeaders, type Hop, isRedirect, nextHop } from './redirects.ts'
-import { EgressFailed, EgressRefused } from './refusal.ts'
+import { firstHop } from './first-hop.ts'
+import { type Hop, isRedirect, nextHop } from './redirects.ts'
+import { EgressFailed } from './refusal.ts'
 
 export interface EgressRequest {
   method?: string
@@ -35,14 +36,14 @@ export interface Sender {
 }
 
 const defaultMaxRedirects = 10
-const methodForm = /^[A-Z]+(-[A-Z]+)*$/
 const emptyStatuses = new Set([204, 205, 304])
 
 /** Sends a request hop by hop and gives the answer as a stream. Without `timeoutMs` only silence ends it. */
 export async function send(sender: Sender, url: string | URL, request: EgressRequest): Promise<EgressAnswer> {
   const lifetime = startLifetime(request)
   try {
-    let hop = firstHop(sender, url, request)
+    const { method = 'GET', headers = {}, body = null, decompress } = request
+    let hop = firstHop(url, { method, headers, body, userAgent: sender.userAgent, raw: decompress === false })
     const maxRedirects = request.maxRedirects ?? defaultMaxRedirects
     for (let redirects = 0; ; redirects++) {
       sender.checkUrl(hop.url)
@@ -87,22 +88,6 @@ function startLifetime({ signal: given, timeoutMs }: EgressRequest): Lifetime {
       given?.removeEventListener('abort', stop)
     },
   }
-}
-
-function firstHop(sender: Sender, address: string | URL, request: EgressRequest): Hop {
-  const url = URL.parse(String(address))
-  if (!url) throw new EgressRefused('host', 'the address is not a URL; it must begin with https:// or http://')
-  const method = (request.method ?? 'GET').toUpperCase()
-  if (!methodForm.test(method) || method === 'CONNECT' || method === 'TRACE') {
-    throw new EgressRefused('method', `the method ${JSON.stringify(method.slice(0, 20))} is not allowed`)
-  }
-  const headers = cleanHeaders(request.headers ?? {})
-  headers['user-agent'] ??= sender.userAgent
-  headers.accept ??= '*/*'
-  // A range counts the bytes as sent, so nothing may change them on the way.
-  headers['accept-encoding'] ??=
-    headers.range !== undefined || request.decompress === false ? 'identity' : acceptedEncodings
-  return { url, method, headers, body: request.body ?? null }
 }
 
 async function sendHop(dispatcher: Dispatcher, hop: Hop, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
