@@ -17,10 +17,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type pg from 'pg'
+import { createLocalBlobs } from '../server/src/blobs/local.ts'
 import type { Sync } from '../server/src/connectors/contract.ts'
 import { createEgress } from '../server/src/egress/policy.ts'
-import { type Checkpoint, executeRun, type Job } from '../server/src/runs/execute.ts'
-import { createLocalBlobs } from '../server/src/storage/blobs-local.ts'
+import { type Checkpoint, executeRun, type Job } from '../server/src/engine/execute.ts'
 import { startServer } from '../server/test/harness/postgres-server.ts'
 
 type FromChild = { save: Checkpoint } | { ready: true } | { done: true } | { failed: string }

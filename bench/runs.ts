@@ -267,7 +267,7 @@ function tree(root: number): number[] {
 }
 
 const executors = (root: number) =>
-  tree(root).filter((pid) => read(`/proc/${pid}/cmdline`).includes('runs/executor.ts'))
+  tree(root).filter((pid) => read(`/proc/${pid}/cmdline`).includes('executors/executor.ts'))
 
 function memoryOf(pid: number): { rss: number; pss: number } {
   const text = read(`/proc/${pid}/smaps_rollup`)

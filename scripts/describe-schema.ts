@@ -1,8 +1,8 @@
 /**
  * The schema of the database as SQL, read from the catalogue in a fixed order: what a change of the migrations does is
- * seen in the diff of server/src/storage/schema.sql. It is for reading; the migrations make the database.
+ * seen in the diff of server/src/database/schema.sql. It is for reading; the migrations make the database.
  */
-import { type Queryable, raw, sql } from '../server/src/storage/database.ts'
+import { type Queryable, raw, sql } from '../server/src/database/database.ts'
 
 const NAMESPACE = raw(`(SELECT oid FROM pg_namespace WHERE nspname = 'public')`)
 

@@ -5,12 +5,12 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
-import { configurationTable } from '../server/src/config.ts'
+import { configurationTable } from '../server/src/config/config.ts'
 import { connectorPage } from '../server/src/connectors/docs.ts'
 import { destinations, sources } from '../server/src/connectors/registry.ts'
+import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
-import type { App } from '../server/src/http/app.ts'
-import type { Queryable } from '../server/src/storage/database.ts'
+import type { App } from '../server/src/http/app-type.ts'
 import { permissionsTable } from '../server/src/tenancy/permissions.ts'
 import { describeSchema } from './describe-schema.ts'
 
@@ -26,7 +26,7 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/errors.md', errorsPage()],
     ['docs/permissions.md', permissionsPage()],
     ['docs/openapi.json', `${JSON.stringify(app.swagger(), null, 2)}\n`],
-    ['server/src/storage/schema.sql', await describeSchema(db)],
+    ['server/src/database/schema.sql', await describeSchema(db)],
     ...connectorPages(),
   ])
 }

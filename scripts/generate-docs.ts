@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { readConfig } from '../server/src/config.ts'
+import { readConfig } from '../server/src/config/config.ts'
 import { createApp } from '../server/src/http/app.ts'
 import { createServices } from '../server/src/services.ts'
 import { findSuperfluous, makeDocuments, root } from './documents.ts'

@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { embeddedConnection } from '../../server/src/storage/embedded-postgres.ts'
+import { embeddedConnection } from '../../server/src/database/embedded-postgres.ts'
 
 export interface Api {
   register(): Promise<string>

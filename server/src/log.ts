@@ -3,7 +3,7 @@
  * helps to find it: its other fields may hold rows, connections or secrets.
  */
 import { type DestinationStream, type Logger, pino } from 'pino'
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 
 export function createLog(config: Pick<Config, 'LOG_LEVEL'>, terminal = process.stdout.isTTY === true): Logger {
   const options = {

@@ -5,8 +5,7 @@
  * reads only what waits, what runs, and what ended since the last scrape.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Services } from './services.ts'
-import { type Database, sql } from './storage/database.ts'
+import { type Database, sql } from './database/database.ts'
 
 export interface Metrics {
   observeRequest(request: { method: string; route: string; status: number; seconds: number }): void
@@ -29,7 +28,7 @@ interface Snapshot {
   deliveries: number
 }
 
-export async function createMetrics({ db }: Pick<Services, 'db'>): Promise<Metrics> {
+export async function createMetrics({ db }: { db: Database }): Promise<Metrics> {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   const own = createOwnMetrics(registry)

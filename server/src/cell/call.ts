@@ -11,6 +11,7 @@
  * requests are aborted. A page is handed over before the next one is read, so a slow consumer stops the cell.
  */
 import type { Socket } from 'node:net'
+import type { Json } from '../json/json.ts'
 import { CellFailure, explainExit, explainReport, limitReached, NetworkMissing, protocolBroken } from './failure.ts'
 import type { LogLevel } from './frames.ts'
 import {
@@ -19,7 +20,6 @@ import {
   FrameDecoder,
   HOST_KINDS,
   type HttpRequest,
-  type JsonValue,
   ProtocolError,
   RecordTooDeep,
 } from './frames.ts'
@@ -30,27 +30,27 @@ export interface CellPage {
   records: number
   bytes: Buffer
   /** What the author had in `self.state` right after the last record of this page; absent where it did not change. */
-  state: JsonValue | undefined
+  state: Json | undefined
 }
 
 export interface CellHandlers {
   /** The cell goes on when this returns. */
   page?(page: CellPage): Promise<void> | undefined | void
   /** `size` is what they take as JSON. */
-  preview?(records: JsonValue[], size: number): void
+  preview?(records: Json[], size: number): void
   /** One line, without line breaks and control characters. */
   log?(level: LogLevel, line: string): void
   /** The answer frame. The signal is aborted when the call ends. */
   http?(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer>
   /** The parameters of the authentication, when the author reads them. */
-  secrets?(): JsonValue
+  secrets?(): Json
   /** Replaces known secrets in everything that is text: log lines, errors, tracebacks. */
   redact?(text: string): string
   signal?: AbortSignal
 }
 
 export interface CellOutcome {
-  result: JsonValue
+  result: Json
   /** How the process ended; it may take a moment longer than the result. */
   exit: Promise<CellExit>
 }
@@ -60,7 +60,7 @@ const LINGER_MS = 10_000
 
 export function runCall(
   zygote: ZygoteProcess,
-  job: JsonValue,
+  job: Json,
   handlers: CellHandlers,
   limits: CellLimits,
 ): Promise<CellOutcome> {
@@ -82,7 +82,7 @@ class Call {
   #exit!: Promise<CellExit>
   #state: CallState = 'reading'
   #closed = false
-  #result: JsonValue = null
+  #result: Json = null
   #records = 0
   #bytes = 0
   #logBytes = 0
@@ -93,7 +93,7 @@ class Call {
     this.#limits = limits
   }
 
-  async run(job: JsonValue): Promise<CellOutcome> {
+  async run(job: Json): Promise<CellOutcome> {
     const { signal } = this.#handlers
     if (signal?.aborted) throw signal.reason
     const abort = () => this.#fail(signal?.reason)

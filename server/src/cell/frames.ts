@@ -3,8 +3,10 @@
  * anything is allocated, text is strict UTF-8, JSON is scanned for form and depth before it is parsed, and a page is
  * handed on only when it holds exactly the records it claims. python/cell/protocol.py is the other side.
  */
+
 import { isUtf8 } from 'node:buffer'
-import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson, TooDeep } from './json-scan.ts'
+import type { Json } from '../json/json.ts'
+import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson, TooDeep } from '../json/scan.ts'
 
 export const FRAME_KINDS = { page: 1, log: 2, http: 3, secrets: 4, preview: 5, done: 6, error: 7 } as const
 export const HOST_KINDS = { job: 1, answer: 2 } as const
@@ -26,8 +28,6 @@ const MAX_BYTES: Readonly<Record<number, number>> = {
 const MAX_STATE_BYTES = MIB
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LEVELS)[number]
-
-export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue }
 
 export interface HttpRequest {
   method: string
@@ -53,12 +53,12 @@ export interface HttpFailure {
 }
 
 export type Frame =
-  | { kind: 'page'; records: number; bytes: Buffer; state: JsonValue | undefined }
+  | { kind: 'page'; records: number; bytes: Buffer; state: Json | undefined }
   | { kind: 'log'; level: LogLevel; text: string }
   | { kind: 'http'; requests: HttpRequest[] }
   | { kind: 'secrets' }
-  | { kind: 'preview'; records: JsonValue[]; size: number }
-  | { kind: 'done'; result: JsonValue }
+  | { kind: 'preview'; records: Json[]; size: number }
+  | { kind: 'done'; result: Json }
   | { kind: 'error'; error: CellErrorReport }
 
 export interface CellErrorReport {
@@ -150,7 +150,7 @@ function requireUtf8(bytes: Uint8Array): void {
   if (!isUtf8(bytes)) throw new ProtocolError('text that is not UTF-8')
 }
 
-function parseJson(bytes: Buffer, maxDepth?: number): JsonValue {
+function parseJson(bytes: Buffer, maxDepth?: number): Json {
   requireUtf8(bytes)
   scanJson(bytes, maxDepth)
   return JSON.parse(bytes.toString('utf8'))
@@ -222,11 +222,11 @@ function splitHeaders(text: string): [string, string][] {
   return Array.from({ length: lines.length / 2 }, (_, index) => [lines[2 * index]!, lines[2 * index + 1]!])
 }
 
-function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
+function isObject(value: Json): value is { [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function decodePreview(payload: Buffer): JsonValue[] {
+function decodePreview(payload: Buffer): Json[] {
   const records = parseJson(payload, MAX_PREVIEW_DEPTH)
   if (!Array.isArray(records)) throw new ProtocolError('a preview that is not an array')
   for (const record of records) {

@@ -1,13 +1,13 @@
 /** What validation, preview, check and the listing of streams share: one sealed call while somebody waits for it. */
 
-import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication.ts'
+import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication/authentication.ts'
 import type { Authentication } from '../connectors/contract.ts'
-import { ConnectorError, type Json } from '../connectors/contract.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'
+import type { Json } from '../json/json.ts'
 import { createBroker } from './broker.ts'
 import type { CellHandlers } from './call.ts'
 import { CellFailure } from './failure.ts'
-import type { JsonValue } from './frames.ts'
 import { GateFull } from './gate.ts'
 import { INTERACTIVE_WALL_SECONDS } from './limits.ts'
 import { getZygote, interactiveGate } from './provider.ts'
@@ -29,22 +29,22 @@ export interface SourceInput {
 }
 
 export interface InteractiveOutcome {
-  result: JsonValue
+  result: Json
   /** Lines with their level, and at the end the author's traceback where there is one. */
   logs: string[]
   failure: CellFailure | null
 }
 
 /** Never rejects but by the caller's own signal: a failing source is an answer. */
-export async function callForPerson(
+export async function callInteractive(
   input: SourceInput,
-  job: Record<string, JsonValue>,
+  job: Record<string, Json>,
   handlers: Pick<CellHandlers, 'preview'> = {},
 ): Promise<InteractiveOutcome> {
   const logs: string[] = []
   const whole = {
     code: input.code,
-    config: (input.config ?? {}) as JsonValue,
+    config: (input.config ?? {}) as Json,
     state: input.state ?? null,
     authentication: { type: input.authentication?.type ?? 'none' },
     ...job,
@@ -65,10 +65,10 @@ export async function callForPerson(
 
 async function callOnce(
   input: SourceInput,
-  job: Record<string, JsonValue>,
+  job: Record<string, Json>,
   handlers: Pick<CellHandlers, 'preview'>,
   log: (level: string, line: string) => void,
-): Promise<JsonValue> {
+): Promise<Json> {
   const zygote = input.zygote ?? getZygote()
   const { call, redact } = connect(input, zygote, log)
   const { result } = await zygote.call(

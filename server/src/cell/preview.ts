@@ -1,8 +1,7 @@
 /** Preview, check and stream listing of a custom source, saved or not. The code runs sealed and is stopped after 30 s. */
-import type { Json } from '../connectors/contract.ts'
+import type { Json } from '../json/json.ts'
 import { CellFailure } from './failure.ts'
-import type { JsonValue } from './frames.ts'
-import { callForPerson, type SourceInput } from './interactive.ts'
+import { callInteractive, type SourceInput } from './interactive.ts'
 
 export interface PreviewInput extends SourceInput {
   stream: string
@@ -42,7 +41,7 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
     validate: input.validate ?? true,
     source_name: input.source_name ?? null,
   }
-  const { result, logs, failure } = await callForPerson(input, job, {
+  const { result, logs, failure } = await callInteractive(input, job, {
     preview(found, size) {
       if (records.length + found.length > maxRecords) {
         throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
@@ -64,7 +63,7 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
 }
 
 /** The first faults of code that does not pass validation, with their lines. */
-function describeInvalid(result: JsonValue): string | null {
+function describeInvalid(result: Json): string | null {
   const { validation } = (result ?? {}) as { validation?: { errors?: { line?: number; message?: string }[] } }
   if (!validation) return null
   const errors = (validation.errors ?? []).map(({ line, message }) => `line ${line}: ${message}`)
@@ -89,7 +88,7 @@ export async function checkSource(input: SourceInput): Promise<CheckResult> {
 
 /** Rejects with a CellFailure where check_connection does not say yes. */
 export async function requireConnection(input: SourceInput): Promise<void> {
-  const { result, failure } = await callForPerson(input, { op: 'check' })
+  const { result, failure } = await callInteractive(input, { op: 'check' })
   if (failure) throw failure
   if ((result as { success?: unknown } | null)?.success !== true) {
     throw new CellFailure('auth', 'check_connection returned False: the credentials or settings were not accepted')
@@ -98,12 +97,12 @@ export async function requireConnection(input: SourceInput): Promise<void> {
 
 /** Rejects with a CellFailure that says why the streams cannot be told. */
 export async function listStreams(input: SourceInput): Promise<string[]> {
-  const { result, failure } = await callForPerson(input, { op: 'streams' })
+  const { result, failure } = await callInteractive(input, { op: 'streams' })
   if (failure) throw failure
   return readStreams(result)
 }
 
-export function readStreams(result: JsonValue): string[] {
+export function readStreams(result: Json): string[] {
   const { streams } = (result ?? {}) as { streams?: unknown }
   if (!Array.isArray(streams) || !streams.every((name) => typeof name === 'string')) {
     throw new CellFailure('sandbox', 'the source gave no list of streams')

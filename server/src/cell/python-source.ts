@@ -7,9 +7,10 @@
  * goes on with the next one. Sources whose code never mentions `self.state` carry no cursors and are read whole again.
  */
 import Type from 'typebox'
-import type { Json, Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
+import type { Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
+import type { Json } from '../json/json.ts'
 import type { CellPage } from './call.ts'
-import type { JsonValue, LogLevel } from './frames.ts'
+import type { LogLevel } from './frames.ts'
 import { createHandoff } from './handoff.ts'
 import { connect } from './interactive.ts'
 import { listStreams, requireConnection } from './preview.ts'
@@ -92,11 +93,11 @@ async function* readPages(
   const { call, redact } = connect(context, zygote, log)
   const stop = new AbortController()
   const pages = createHandoff<CellPage>(PAGES_AHEAD)
-  const job: JsonValue = {
+  const job: Json = {
     op: 'read',
     code: options.code,
     stream: context.stream,
-    config: context.config as JsonValue,
+    config: context.config as Json,
     authentication: { type: context.authentication.type },
     track_state: resumable,
     state: resumable ? (context.resume ?? context.state) : null,

@@ -1,5 +1,5 @@
 /** Replaces known secrets in text that people read. An encoded secret is not recognised: docs say so. */
-import { type Masking, maskTexts } from '../connectors/masking.ts'
+import { type Masking, maskTexts } from '../connectors/settings/masking.ts'
 
 /** `secrets` may grow while a call goes on: tokens are obtained on the way. */
 export function createRedactor(secrets: () => readonly string[]): Masking {

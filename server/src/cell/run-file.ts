@@ -1,9 +1,9 @@
 /** `sluice cell run FILE`: a file sealed as a tenant's code is, without validation, and everything that came out of it. */
 import { readFile } from 'node:fs/promises'
-import type { Authentication, Json } from '../connectors/contract.ts'
+import type { Authentication } from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'
+import type { Json } from '../json/json.ts'
 import { CellFailure } from './failure.ts'
-import type { JsonValue } from './frames.ts'
 import { connect } from './interactive.ts'
 import { getZygote } from './provider.ts'
 import type { Zygote } from './zygote.ts'
@@ -26,10 +26,10 @@ export async function runCellFile(file: string, options: RunFileOptions = {}): P
   const say = options.say ?? ((line: string) => void process.stderr.write(`${line}\n`))
   const log = (level: string, line: string): void => say(`${level}: ${line}`)
   const { call, redact } = connect(options, zygote, log)
-  const job: JsonValue = {
+  const job: Json = {
     op: 'run_file',
     code: await readFile(file, 'utf8'),
-    config: (options.config ?? {}) as JsonValue,
+    config: (options.config ?? {}) as Json,
     authentication: { type: options.authentication?.type ?? 'none' },
   }
   try {

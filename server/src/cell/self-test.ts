@@ -2,8 +2,9 @@
  * Proves at start that the sandbox holds on this machine: a cell tries to open a socket, a file, an executable mapping
  * and another program, from native code. One success, or an answer that cannot be read, and no tenant code is run.
  */
+
+import type { Json } from '../json/json.ts'
 import type { CellHandlers, CellOutcome } from './call.ts'
-import type { JsonValue } from './frames.ts'
 
 export interface SelfTestResult {
   ok: boolean
@@ -13,10 +14,10 @@ export interface SelfTestResult {
 const PROBES = ['socket', 'open', 'executable mapping'] as const
 
 export async function runSelfTest(
-  call: (job: JsonValue, handlers: CellHandlers) => Promise<CellOutcome>,
+  call: (job: Json, handlers: CellHandlers) => Promise<CellOutcome>,
 ): Promise<SelfTestResult> {
   const { result, exit } = await call({ op: 'self_test' }, {})
-  const probes = result as Record<string, JsonValue>
+  const probes = result as Record<string, Json>
   for (const probe of PROBES) {
     if (probes[probe] !== 'refused') return { ok: false, reason: `the kernel did not refuse: ${probe}` }
   }

@@ -3,9 +3,10 @@
  * valid otherwise, get_streams is run in a second one, without network. What comes back is checked like everything else
  * from a cell: the parser is native code that has just read an attacker's text.
  */
+
+import type { Json } from '../json/json.ts'
 import { NetworkMissing } from './failure.ts'
-import type { JsonValue } from './frames.ts'
-import { callForPerson, type SourceInput } from './interactive.ts'
+import { callInteractive, type SourceInput } from './interactive.ts'
 import { readStreams } from './preview.ts'
 
 export interface ValidationItem {
@@ -51,7 +52,7 @@ export async function validateCode(
   options: Omit<SourceInput, 'code' | 'egress' | 'authentication' | 'config'> = {},
 ): Promise<ValidationResult> {
   const input: SourceInput = { wall_seconds: VALIDATION_SECONDS, ...options, code }
-  const { result, failure } = await callForPerson(input, { op: 'validate', source_name: source_name ?? null })
+  const { result, failure } = await callInteractive(input, { op: 'validate', source_name: source_name ?? null })
   if (failure) return refuse(`the code cannot be read: ${failure.message}`)
   const report = readReport(result)
   if (report === null) return refuse('the code cannot be read: the validation gave no usable answer')
@@ -72,7 +73,7 @@ function limitStreams(validation: ValidationResult): ValidationResult {
 }
 
 async function addStreams(validation: ValidationResult, input: SourceInput): Promise<ValidationResult> {
-  const { result, failure } = await callForPerson(input, { op: 'streams' })
+  const { result, failure } = await callInteractive(input, { op: 'streams' })
   if (failure === null) return { ...validation, extracted_streams: readStreams(result) }
   if (failure instanceof NetworkMissing) {
     const message = 'get_streams sends requests, so the streams are known only with credentials: they count as dynamic'
@@ -97,9 +98,9 @@ function refuse(message: string): ValidationResult {
   }
 }
 
-type Fields = { [key: string]: JsonValue }
+type Fields = { [key: string]: Json }
 
-function readReport(value: JsonValue): (ValidationResult & { streams_need_run: boolean }) | null {
+function readReport(value: Json): (ValidationResult & { streams_need_run: boolean }) | null {
   if (!isFields(value)) return null
   const errors = readItems(value.errors, 'error')
   const warnings = readItems(value.warnings, 'warning')
@@ -117,15 +118,15 @@ function readReport(value: JsonValue): (ValidationResult & { streams_need_run: b
   }
 }
 
-function isFields(value: JsonValue | undefined): value is Fields {
+function isFields(value: Json | undefined): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function textOrNull(value: JsonValue | undefined): string | null {
+function textOrNull(value: Json | undefined): string | null {
   return typeof value === 'string' ? value : null
 }
 
-function readItems(value: JsonValue | undefined, severity: ValidationItem['severity']): ValidationItem[] | null {
+function readItems(value: Json | undefined, severity: ValidationItem['severity']): ValidationItem[] | null {
   if (!Array.isArray(value)) return null
   return value.map((each) => {
     const { line, column, message } = isFields(each) ? each : {}
@@ -133,7 +134,7 @@ function readItems(value: JsonValue | undefined, severity: ValidationItem['sever
   })
 }
 
-function readSchema(value: JsonValue | undefined): ExtractedSchema | null {
+function readSchema(value: Json | undefined): ExtractedSchema | null {
   if (!isFields(value) || !Array.isArray(value.config_fields)) return null
   return {
     config_class_name: textOrNull(value.config_class_name),

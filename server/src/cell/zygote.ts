@@ -3,9 +3,10 @@
  * of one zygote share its memory layout) or when it died, and proves at start that the sandbox holds. Where it does not,
  * every call answers that custom sources are disabled, and why: there is no way around but `sandbox: 'none'`.
  */
+
+import type { Json } from '../json/json.ts'
 import { type CellHandlers, type CellOutcome, runCall } from './call.ts'
 import { CellFailure } from './failure.ts'
-import type { JsonValue } from './frames.ts'
 import { type CellLimits, DEFAULT_CELL_LIMITS } from './limits.ts'
 import { findPython } from './python.ts'
 import { runSelfTest, type SelfTestResult } from './self-test.ts'
@@ -27,7 +28,7 @@ export interface Zygote {
   readonly limits: Readonly<CellLimits>
   readonly sandbox: 'kernel' | 'none'
   /** Rejects with a ConnectorError whose kind says what ended the call. */
-  call(job: JsonValue, handlers?: CellHandlers, limits?: Partial<CellLimits>): Promise<CellOutcome>
+  call(job: Json, handlers?: CellHandlers, limits?: Partial<CellLimits>): Promise<CellOutcome>
   /** The result of the test at start; calls wait for it by themselves. */
   selfTest(): Promise<SelfTestResult>
   close(): Promise<void>
@@ -86,7 +87,7 @@ class WarmZygote implements Zygote {
     return this.#verdict
   }
 
-  async call(job: JsonValue, handlers: CellHandlers = {}, limits: Partial<CellLimits> = {}): Promise<CellOutcome> {
+  async call(job: Json, handlers: CellHandlers = {}, limits: Partial<CellLimits> = {}): Promise<CellOutcome> {
     const { ok, reason } = await this.#verdict
     if (!ok) throw new CellFailure('sandbox', `custom sources are disabled on this machine: ${reason}`)
     const zygote = await this.#pick()

@@ -1,6 +1,6 @@
 /** What only the operator of the machine may do. A new password is read from standard input, never from an argument. */
 import { createInterface } from 'node:readline/promises'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { AppError } from '../errors.ts'
 import { resetPassword } from '../identity/accounts.ts'
 import { createServices } from '../services.ts'

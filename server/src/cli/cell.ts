@@ -2,7 +2,7 @@
 import { closeCells, configureCells } from '../cell/provider.ts'
 import { runCellFile } from '../cell/run-file.ts'
 import { cellSettings } from '../cell/settings.ts'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { createEgress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
 

@@ -1,4 +1,4 @@
-import { describeConfig, readConfig } from '../config.ts'
+import { describeConfig, readConfig } from '../config/config.ts'
 
 export async function printConfig(): Promise<number> {
   for (const { name, value, given } of describeConfig(readConfig()))

@@ -1,8 +1,8 @@
 /** `sluice keys rotate`: after a new key was put first in ENCRYPTION_KEY, everything is sealed again with it. */
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
+import { type RotationProgress, rotateKeys } from '../database/key-rotation.ts'
 import { AppError } from '../errors.ts'
 import { createServices } from '../services.ts'
-import { type RotationProgress, rotateKeys } from '../storage/key-rotation.ts'
 
 export async function keys(args: string[]): Promise<number> {
   if (args.length !== 1 || args[0] !== 'rotate') throw new AppError('invalid_input', 'Usage: sluice keys rotate')

@@ -1,4 +1,4 @@
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { createServices } from '../services.ts'
 
 export async function migrateDatabase(): Promise<number> {

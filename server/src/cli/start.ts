@@ -2,7 +2,7 @@
  * `sluice start` and its parts: configuration, services, roles, and an orderly end. SIGTERM and SIGINT stop accepting,
  * let what runs finish for DRAIN_SECONDS, and end the process at most two seconds later.
  */
-import { completeAddresses, readConfig } from '../config.ts'
+import { completeAddresses, readConfig } from '../config/config.ts'
 import { OperatorError } from '../errors.ts'
 import { addressesOf, createServices, type Services } from '../services.ts'
 

@@ -14,14 +14,14 @@
  * transaction as the data. Where the mark and our own database differ, the mark is right.
  */
 import type { Static, TObject, TSchema } from 'typebox'
+import type { BlobStore } from '../blobs/blobs.ts'
 import type { Egress } from '../egress/policy.ts'
-import type { BlobStore } from '../storage/blobs.ts'
+import type { Json } from '../json/json.ts'
 
 export type Encoding = 'ndjson' | 'copy'
 export type WriteMode = 'append' | 'replace' | 'upsert'
 export type SyncMode = 'full_refresh' | 'incremental'
 export type SchemaChange = 'evolve' | 'discard' | 'fail'
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 /** How the engine should react to a failure: the kind starts a run's `error`, `transient` says that trying again may help. */
 export type FailureKind =

@@ -1,7 +1,7 @@
 /** The page of a system in docs/connectors/, made from the declarations of its source and destination alone. */
 import type { Connector, Destination, Source } from './contract.ts'
 import { findDestination, findSource } from './registry.ts'
-import type { Node } from './settings.ts'
+import type { Node } from './settings/settings.ts'
 
 /** The page of everything that is registered under a name: a source, a destination or both. */
 export function connectorPage({ name }: { name: string }): string {

@@ -4,8 +4,8 @@ import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'
 import { fileSource } from './file/source.ts'
 import { loggerDestination } from './logger/destination.ts'
-import { postgresDestination } from './postgres/destination.ts'
-import { postgresSource } from './postgres/source.ts'
+import { postgresDestination } from './postgres/destination/destination.ts'
+import { postgresSource } from './postgres/source/source.ts'
 
 export const sources: readonly Source[] = [dummySource, fileSource, postgresSource]
 

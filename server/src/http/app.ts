@@ -3,18 +3,10 @@
  * explicitly; each declares its schemas and the access it needs, and one without access is refused at start.
  */
 import { randomUUID } from 'node:crypto'
-import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  LogController,
-  type RawReplyDefaultExpression,
-  type RawRequestDefaultExpression,
-  type RawServerDefault,
-} from 'fastify'
-import { AppError } from '../errors.ts'
+import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Services } from '../services.ts'
-import { type Access, authenticate } from './authenticate.ts'
+import type { App } from './app-type.ts'
+import { authenticate } from './authenticate.ts'
 import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
 import { setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
@@ -38,27 +30,6 @@ import { userRoutes } from './routes/users.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { traceRequests } from './trace-requests.ts'
 import { compileValidator } from './validators.ts'
-
-export type App = FastifyInstance<
-  RawServerDefault,
-  RawRequestDefaultExpression,
-  RawReplyDefaultExpression,
-  FastifyBaseLogger,
-  TypeBoxTypeProvider
->
-
-/** What the tests and the generated documents know of a route. */
-export interface RouteInfo {
-  method: string
-  url: string
-  access: Access
-}
-
-declare module 'fastify' {
-  interface FastifyInstance {
-    routeList: RouteInfo[]
-  }
-}
 
 const BODY_LIMIT = 1024 * 1024
 const REQUEST_ID = /^[\w.:-]{1,64}$/
@@ -128,10 +99,4 @@ function guardRoutes(app: App): void {
     for (const method of [route.method].flat())
       if (method !== 'HEAD') app.routeList.push({ method, url: route.url, access })
   })
-}
-
-/** For handlers that must have a body although every field of it is optional. */
-export function requireBody<T>(body: T | undefined | null): T {
-  if (body === undefined || body === null) throw new AppError('invalid_input', 'The body: a JSON object is required')
-  return body
 }

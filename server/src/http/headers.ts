@@ -7,7 +7,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
 import type { Services } from '../services.ts'
-import type { App } from './app.ts'
+import type { App } from './app-type.ts'
 
 const COMMON = {
   'x-content-type-options': 'nosniff',

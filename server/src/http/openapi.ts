@@ -3,7 +3,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { ErrorCode } from '../errors.ts'
 import { VERSION } from '../version.ts'
-import type { App } from './app.ts'
+import type { App } from './app-type.ts'
 import type { Access } from './authenticate.ts'
 import { Problem, problems } from './schemas/common.ts'
 

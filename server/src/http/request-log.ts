@@ -1,6 +1,6 @@
 /** The log of requests. Most write nothing, so what a line needs is made when there is one. */
 import type { FastifyBaseLogger } from 'fastify'
-import type { App } from './app.ts'
+import type { App } from './app-type.ts'
 
 /** A logger that carries the request's id from its first line on. */
 class RequestLogger {

@@ -1,6 +1,6 @@
 /** A span for every request. Registered only where OTEL_EXPORTER_OTLP_ENDPOINT is set. */
 import { readTraceParent, type Traces } from '../traces.ts'
-import type { App } from './app.ts'
+import type { App } from './app-type.ts'
 
 export function traceRequests(app: App, traces: Traces): void {
   app.addHook('onResponse', async (request, reply) => {

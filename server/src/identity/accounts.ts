@@ -1,16 +1,15 @@
 /** Accounts: register, sign in, change the password, move between one's organizations. */
 import { randomInt } from 'node:crypto'
+import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
+import { normalizeEmail } from '../tenancy/email.ts'
 import type { Role } from '../tenancy/permissions.ts'
 import { checkPassword } from './login-attempts.ts'
 import { hashPassword, requireStrongPassword } from './passwords.ts'
 import { type AuthenticationResult, closeOtherSessions, openSession } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
-
-export const normalizeEmail = (email: string): string => email.trim().toLowerCase()
 
 export interface Registration {
   email: string

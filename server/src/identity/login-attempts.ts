@@ -4,9 +4,10 @@
  * time: of a thousand guesses at once no more get through than are hashed side by side. Right passwords cost nothing,
  * however many people behind one address sign in at once.
  */
+
+import { type Queryable, sql } from '../database/database.ts'
 import { parseAddress } from '../egress/addresses.ts'
 import { AppError } from '../errors.ts'
-import { type Queryable, sql } from '../storage/database.ts'
 import { verifyPassword } from './passwords.ts'
 
 const WINDOW_SECONDS = 15 * 60

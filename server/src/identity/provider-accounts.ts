@@ -3,8 +3,9 @@
  * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
  * lock, so two first sign-ins at once make one account.
  */
+
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
-import { type Database, lockForTransaction, type Queryable, sql } from '../storage/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { joinByInvitation } from '../tenancy/invitations.ts'

@@ -3,7 +3,7 @@
  * Both are the authorization code flow with PKCE. Everything goes out by the egress policy.
  */
 import * as oidc from 'openid-client'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { asFetch, type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
 import { SignInError } from './provider-errors.ts'
 import { type Identity, readIdentity } from './provider-identity.ts'

@@ -7,8 +7,8 @@
  * carries the invitation too, so that no usable token of one is stored.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { type Database, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { linkIdentity, type SignInRules, signInWithIdentity } from './provider-accounts.ts'
 import type { Challenge, ProviderClient } from './provider-client.ts'

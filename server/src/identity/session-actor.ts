@@ -3,7 +3,7 @@
  * cheap as it can be: what the token already says is not asked for again, and what hardly any session needs (the key
  * that opened it) is looked at by those alone.
  */
-import { type Queryable, sql } from '../storage/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import type { Role } from '../tenancy/permissions.ts'
 import type { AccessClaims } from './tokens.ts'

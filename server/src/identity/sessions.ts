@@ -5,9 +5,9 @@
  * presented later it was stolen, by whoever came second, and the whole family ends.
  */
 import { createHash } from 'node:crypto'
+import type { Database } from '../database/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
-import type { Database } from '../storage/database.ts'
-import { type Queryable, sql } from '../storage/database.ts'
 import type { RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import type { Role } from '../tenancy/permissions.ts'

@@ -1,10 +1,10 @@
 /** One pipeline for each chosen stream of a source, in one transaction: all of them or none. */
 import { randomUUID } from 'node:crypto'
-import { isObject } from '../connectors/settings.ts'
+import { restoreMasks } from '../connections/masks.ts'
+import { isObject } from '../connectors/settings/settings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { checkConfig } from './config.ts'
-import { restoreMasks } from './masks.ts'
 import { enterDomain, insertPipeline, type Pipeline, readTiming, type Stores, type Timing } from './pipelines.ts'
 import { forgetTotal } from './totals.ts'
 

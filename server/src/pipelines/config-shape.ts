@@ -1,48 +1,9 @@
-/**
- * What a pipeline's `config` looks like. `source` and `destination` are inline (`name` and settings) or refer to a saved
- * connector; the connector's own settings are checked against its own schema.
- */
+/** What a pipeline's `config` looks like around its two sides. */
 import { type Static, Type } from 'typebox'
-import type { Authentication, ColumnChoice, Json, SyncMode, WriteMode } from '../connectors/contract.ts'
+import { anyObject, closed, type DestinationConfig, type SourceConfig, text } from '../connections/endpoint-shape.ts'
+import type { ColumnChoice, SyncMode, WriteMode } from '../connectors/contract.ts'
 
-const closed = { additionalProperties: false }
-const anyObject = Type.Object({}, { additionalProperties: true })
-const text = (description: string) => Type.String({ minLength: 1, maxLength: 500, description })
 const columnNames = (description: string) => Type.Array(text('The name of a column.'), { maxItems: 5000, description })
-
-const UUID = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
-const savedId = Type.String({ pattern: UUID, description: 'The id (UUID) of a saved connector.' })
-
-const inlineSource = Type.Object(
-  {
-    name: text('The source connector.'),
-    stream: text('The stream to read.'),
-    authentication: Type.Optional(anyObject),
-    config: Type.Optional(anyObject),
-  },
-  closed,
-)
-const savedSource = Type.Object(
-  { saved_connector_id: savedId, stream: text('The stream to read.'), config: Type.Optional(anyObject) },
-  closed,
-)
-const inlineDestination = Type.Object(
-  { name: text('The destination connector.'), config: Type.Optional(anyObject) },
-  closed,
-)
-const savedDestination = Type.Object({ saved_connector_id: savedId, config: Type.Optional(anyObject) }, closed)
-
-const optionalStream = { stream: Type.Optional(text('The stream to read.')) }
-
-export const frames = {
-  source: { inline: inlineSource, saved: savedSource },
-  /** A source that is only tried out: its stream may be open yet. */
-  probed_source: {
-    inline: Type.Object({ ...inlineSource.properties, ...optionalStream }, closed),
-    saved: Type.Object({ ...savedSource.properties, ...optionalStream }, closed),
-  },
-  destination: { inline: inlineDestination, saved: savedDestination },
-} as const
 
 const sync = Type.Object(
   {
@@ -54,7 +15,7 @@ const sync = Type.Object(
       ]),
     ),
     write: Type.Optional(Type.Enum(['append', 'replace', 'upsert'])),
-    primary_key: Type.Optional(columnNames('The columns that tell one record from another.')),
+    primary_key: Type.Optional(columnNames('The columns that identify a record.')),
     schema_change: Type.Optional(Type.Enum(['evolve', 'discard', 'fail'])),
     lookback_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 315_360_000 })),
     allow_empty: Type.Optional(Type.Boolean()),
@@ -95,20 +56,6 @@ export const configFrame = Type.Object(
   closed,
 )
 
-export interface SourceConfig {
-  name?: string
-  saved_connector_id?: string
-  stream: string
-  authentication?: Authentication
-  config?: Record<string, Json>
-}
-
-export interface DestinationConfig {
-  name?: string
-  saved_connector_id?: string
-  config?: Record<string, Json>
-}
-
 /** A config that `checkConfig` let pass, as it was given: defaults apply at use. */
 export interface PipelineConfig {
   name?: string
@@ -120,14 +67,3 @@ export interface PipelineConfig {
 }
 
 export type RunOptions = Static<typeof run>
-
-/** The `config` of a saved source: an inline source without name and stream. */
-export interface SavedSourceConfig {
-  authentication?: Authentication
-  config?: Record<string, Json>
-}
-
-export const savedSourceFrame = Type.Object(
-  { authentication: Type.Optional(anyObject), config: Type.Optional(anyObject) },
-  closed,
-)

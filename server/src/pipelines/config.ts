@@ -2,14 +2,15 @@
  * Everything that can be wrong with a pipeline's `config`, found before anything is stored. Each fault is one sentence that
  * begins with its path; all of them go into one `detail`, a line each.
  */
+
+import { findSizeFault } from '../connections/config-size.ts'
+import { checkDestination, checkSource, findEndpointFaults } from '../connections/endpoint-faults.ts'
+import { refuse } from '../connections/faults.ts'
+import type { References, SourceTraits } from '../connections/references.ts'
 import type { Destination, Sync, WriteMode } from '../connectors/contract.ts'
-import { findSettingsFaults, isObject } from '../connectors/settings.ts'
-import { AppError } from '../errors.ts'
-import type { SecretBox } from '../storage/secret-box.ts'
+import { findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
+import type { SecretBox } from '../database/secret-box.ts'
 import { configFrame, type PipelineConfig } from './config-shape.ts'
-import { findSizeFault } from './limits.ts'
-import { checkDestination, checkSource, findPartyFaults } from './parties.ts'
-import type { References, SourceTraits } from './references.ts'
 
 /** What the columns of a pipeline's row say of its config, so that lists and look-ups need not open it. */
 export interface ConfigSummary {
@@ -19,11 +20,6 @@ export interface ConfigSummary {
   saved_source_id: string | null
   saved_destination_id: string | null
 }
-
-const MAX_FAULTS = 10
-
-export const refuse = (faults: readonly string[]): AppError =>
-  new AppError('invalid_input', faults.slice(0, MAX_FAULTS).join('\n'))
 
 export function checkConfig(
   given: unknown,
@@ -55,7 +51,7 @@ function findFrameFaults(given: unknown): string[] {
   if (!isObject(given)) return ['config: must be an object with source and destination']
   const faults = findSettingsFaults(configFrame, given, 'config')
   for (const part of ['source', 'destination'] as const)
-    if (isObject(given[part])) faults.push(...findPartyFaults(part, given[part], `config.${part}`))
+    if (isObject(given[part])) faults.push(...findEndpointFaults(part, given[part], `config.${part}`))
   return faults
 }
 
@@ -84,7 +80,7 @@ function findSyncFaults(config: PipelineConfig, source: SourceTraits, destinatio
   if (!write.includes(sync.write))
     fault('write', `${destination.name} can not ${sync.write}; it can ${write.join(', ')}`)
   if (sync.write === 'upsert' && sync.primary_key.length === 0)
-    fault('primary_key', 'is required with upsert: name the columns that tell one record from another')
+    fault('primary_key', 'is required with upsert: name the columns that identify a record')
   if (sync.mode === 'incremental') {
     if (!source.capabilities.incremental)
       fault('mode', `${source.name} can not be read incrementally; use full_refresh`)

@@ -1,6 +1,6 @@
 /** Copies of a pipeline: the same config, schedule and domain, disabled, under a name of their own. */
 import { randomUUID } from 'node:crypto'
-import { lockForTransaction, type Queryable, sql } from '../storage/database.ts'
+import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import type { ConfigSummary } from './config.ts'
 import { findPipeline, insertPipeline, openConfig, type Pipeline, type Stores } from './pipelines.ts'

@@ -2,9 +2,9 @@
  * The list of pipelines, as JSON text made by PostgreSQL: the page, its domain names and the last runs in one statement,
  * without a row ever becoming an object here. A test proves that the text fits the response schema.
  */
-import { join, type Queryable, raw, type Statement, sql } from '../storage/database.ts'
-import { COUNTED_AT_MOST, type Paging } from '../storage/lists.ts'
-import { recallTotal, rememberTotal } from './totals.ts'
+import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
+import { COUNTED_AT_MOST, type Paging } from '../database/lists.ts'
+import { cachedTotal, rememberTotal } from './totals.ts'
 
 export interface PipelineFilter {
   domain_id?: string
@@ -36,7 +36,7 @@ export async function listPipelines(
         FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
        WHERE ${where} ORDER BY p.created_at DESC, p.id ${windowOf(page)}`
   const isWhole = Object.values(filter).every((value) => value === undefined)
-  const known = isWhole ? recallTotal(organizationId) : null
+  const known = isWhole ? cachedTotal(organizationId) : null
   if (known !== null) {
     const { json } = (await db.first<{ json: string }>(sql`SELECT ${asJson(listed)} AS json`))!
     return { json: unifyTimes(json), total: known }

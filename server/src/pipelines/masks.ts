@@ -1,14 +1,5 @@
-/**
- * Secrets for those who may not write: shown as a mask, and filled in again when a mask comes back. A built-in connector
- * marks its secrets. Of anything else (a custom source, a connector that is gone) every text may be one and is masked.
- */
-import { authenticationTypes, maskAuthentication } from '../connectors/authentication.ts'
-import type { Authentication, Json } from '../connectors/contract.ts'
-import { findDestination, findSource } from '../connectors/registry.ts'
-import { MASK, maskSecrets, secretPaths } from '../connectors/secrets.ts'
-import { isObject } from '../connectors/settings.ts'
-import { AppError } from '../errors.ts'
-import type { PipelineConfig, SavedSourceConfig } from './config-shape.ts'
+import { maskDestinationConfig, maskSourceConfig } from '../connections/masks.ts'
+import type { PipelineConfig } from './config-shape.ts'
 
 export function maskPipelineConfig(config: PipelineConfig): PipelineConfig {
   const { source, destination } = config
@@ -21,64 +12,4 @@ export function maskPipelineConfig(config: PipelineConfig): PipelineConfig {
         ? destination
         : { ...destination, config: maskDestinationConfig(destination.name, destination.config) },
   }
-}
-
-export function maskSourceConfig(connectorName: string, given: SavedSourceConfig): SavedSourceConfig {
-  const source = findSource(connectorName)
-  const { authentication, config } = given
-  return {
-    ...(authentication && { authentication: source ? maskAuthentication(authentication) : maskParams(authentication) }),
-    ...(config && {
-      config: (source ? maskSecrets(source.settings, config) : maskTexts(config)) as Record<string, Json>,
-    }),
-  }
-}
-
-export function maskDestinationConfig(connectorName: string, config: Record<string, Json>): Record<string, Json> {
-  const destination = findDestination(connectorName)
-  return (destination ? maskSecrets(destination.settings, config) : maskTexts(config)) as Record<string, Json>
-}
-
-/** The params of a custom source: only those that a known type declares as no secret stay readable. */
-function maskParams(given: Authentication): Authentication {
-  const schema = Object.hasOwn(authenticationTypes, given.type) ? authenticationTypes[given.type] : undefined
-  const hidden = new Set(schema ? secretPaths(schema).map(([name]) => name) : [])
-  const shown = Object.keys((schema as { properties?: object } | undefined)?.properties ?? {}).filter(
-    (name) => !hidden.has(name),
-  )
-  const params = Object.entries(given.params ?? {}).map(([name, value]) => [name, shown.includes(name) ? value : MASK])
-  return { ...given, params: Object.fromEntries(params) }
-}
-
-function maskTexts(value: Json): Json {
-  if (typeof value === 'string') return value === '' ? '' : MASK
-  if (Array.isArray(value)) return value.map(maskTexts)
-  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, maskTexts(inner)]))
-  return value
-}
-
-/** Whether a mask came in, so that what is stored has to be opened. */
-export function hasMask(value: unknown): boolean {
-  if (value === MASK) return true
-  return typeof value === 'object' && value !== null && Object.values(value).some(hasMask)
-}
-
-/** A copy of what was sent in which every mask is what is stored at the same place. */
-export function restoreMasks<T>(incoming: T, stored: unknown, path: string): T {
-  if (incoming === MASK) {
-    if (stored === undefined)
-      throw new AppError('invalid_input', `${path}: is a mask with no secret stored behind it; send the secret itself`)
-    return stored as T
-  }
-  if (Array.isArray(incoming))
-    return incoming.map((item, index) =>
-      restoreMasks(item, Array.isArray(stored) ? stored[index] : undefined, `${path}[${index}]`),
-    ) as T
-  if (!isObject(incoming)) return incoming
-  return Object.fromEntries(
-    Object.entries(incoming).map(([name, value]) => {
-      const behind = isObject(stored) && Object.hasOwn(stored, name) ? stored[name] : undefined
-      return [name, restoreMasks(value, behind, `${path}.${name}`)]
-    }),
-  ) as T
 }

@@ -3,26 +3,25 @@
  * under the row's id, and what lists and look-ups need of it stands beside it in plain columns.
  */
 import { randomUUID } from 'node:crypto'
+import { hasMask, restoreMasks } from '../connections/masks.ts'
+import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from '../connections/references.ts'
 import { ConnectorError } from '../connectors/contract.ts'
-import { AppError, notFound } from '../errors.ts'
-import { cancelRunsOfPipeline } from '../runs/cancel.ts'
 import {
   type Database,
-  DEADLOCK,
   FOREIGN_KEY_VIOLATION,
   isDatabaseError,
   type Queryable,
   type Statement,
   sql,
-} from '../storage/database.ts'
-import type { SecretBox } from '../storage/secret-box.ts'
+} from '../database/database.ts'
+import type { SecretBox } from '../database/secret-box.ts'
+import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { type ConfigSummary, checkConfig } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
-import { hasMask, maskPipelineConfig, restoreMasks } from './masks.ts'
-import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from './references.ts'
+import { maskPipelineConfig } from './masks.ts'
 import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
 import { checkSchedule, checkTimezone } from './schedule.ts'
 import { forgetTotal } from './totals.ts'
@@ -117,32 +116,6 @@ export async function updatePipeline(
     return updated!
   }
   return db.transaction(change).catch(explainLostDomain)
-}
-
-/**
- * Cancels what runs, then removes the pipeline with its runs; their blobs are noted to follow. Runs are locked before their
- * pipeline, here as everywhere. One that began in between is cancelled in a second pass, and where that meets a worker
- * that is taking it at this moment, PostgreSQL ends one of the two and this begins again.
- */
-export async function deletePipeline(db: Database, actor: Actor, id: string): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await db.transaction((tx) => removePipeline(tx, actor, id))
-      return forgetTotal(actor.organization_id)
-    } catch (error) {
-      if (tries === 5 || !isDatabaseError(error, DEADLOCK)) throw error
-    }
-  }
-}
-
-async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<void> {
-  requirePermission(actor, 'pipelines:write', (await findPipeline(tx, actor, id)).domain_id)
-  await cancelRunsOfPipeline(tx, actor.organization_id, id)
-  const row = await lockPipeline(tx, actor, id)
-  requirePermission(actor, 'pipelines:write', row.domain_id)
-  await cancelRunsOfPipeline(tx, actor.organization_id, id)
-  await tx.execute(sql`DELETE FROM pipelines WHERE id = ${id}`)
-  await audit(tx, actor, 'pipeline.deleted', { type: 'pipeline', id }, { name: row.name })
 }
 
 export async function findPipeline(db: Queryable, actor: Actor, id: string): Promise<PipelineRow> {

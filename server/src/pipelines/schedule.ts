@@ -7,9 +7,9 @@
  * one is enough, as in every cron.
  */
 import { Cron } from 'croner'
-import { nearest } from '../connectors/nearest.ts'
+import { nearest } from '../connectors/settings/nearest.ts'
+import { type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
-import { type Queryable, sql } from '../storage/database.ts'
 
 const SHAPE = /^[0-9A-Za-z*,/-]+$/
 const NAMES = /^(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)$/i

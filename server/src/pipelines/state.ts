@@ -3,8 +3,9 @@
  * has. A change by hand takes a place in the order of all runs, so that it wins over what any earlier run left in its
  * destination; removing the cursor is such a change too, and leaves a null behind.
  */
-import type { Column, Json } from '../connectors/contract.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
+import type { Column } from '../connectors/contract.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import type { Json } from '../json/json.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { findPipeline, lockPipeline } from './pipelines.ts'

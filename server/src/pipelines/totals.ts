@@ -20,7 +20,7 @@ export function forgetTotal(organizationId: string): void {
   totals.delete(organizationId)
 }
 
-export function recallTotal(organizationId: string): number | null {
+export function cachedTotal(organizationId: string): number | null {
   const memory = totals.get(organizationId)
   if (memory === undefined) return null
   if (performance.now() < memory.until) return memory.total

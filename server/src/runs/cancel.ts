@@ -1,11 +1,12 @@
 /** Cancelling answers at once: the row says so before the worker has heard it, and nothing can finish the run any more. */
+import { runsPrefix } from '../blobs/run-keys.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { endRun } from './finish.ts'
 import { appendLine } from './log.ts'
-import { tell } from './states.ts'
 
 export async function cancelRun(db: Database, actor: Actor, runId: string): Promise<{ status: 'cancelled' }> {
   return db.transaction(async (tx) => {
@@ -34,10 +35,10 @@ export async function cancelRunsOfPipeline(tx: Queryable, organizationId: string
   const unfinished = await tx.query<{ id: string }>(sql`
     UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL
      WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running') RETURNING id`)
-  for (const { id } of unfinished) await tx.execute(tell('cancel', id))
+  for (const { id } of unfinished) await tx.execute(notifyRun('cancel', id))
   await tx.execute(sql`
     INSERT INTO blob_deletions (prefix, due_at)
-    SELECT ${`${organizationId}/runs/`} || id || '/', CASE WHEN id = ANY (${unfinished.map(({ id }) => id)}::uuid[]) THEN now() + interval '30 seconds' ELSE now() END
+    SELECT ${runsPrefix(organizationId)} || id || '/', CASE WHEN id = ANY (${unfinished.map(({ id }) => id)}::uuid[]) THEN now() + interval '30 seconds' ELSE now() END
       FROM runs WHERE pipeline_id = ${pipelineId} ON CONFLICT DO NOTHING`)
 }
 
@@ -52,6 +53,6 @@ async function cancelOne(
   if (done === 0) return false
   await appendLine(tx, run.id, 'warn', line)
   await endRun(tx, run, 'cancelled', null)
-  await tx.execute(tell('cancel', run.id))
+  await tx.execute(notifyRun('cancel', run.id))
   return true
 }

@@ -5,9 +5,10 @@
  * who have the fewest runs going.
  */
 
-import type { Column, Json } from '../connectors/contract.ts'
-import { type Database, lockForTransaction, sql } from '../storage/database.ts'
-import type { Part } from './job.ts'
+import type { Column } from '../connectors/contract.ts'
+import { type Database, lockForTransaction, sql } from '../database/database.ts'
+import type { Part } from '../engine/job.ts'
+import type { Json } from '../json/json.ts'
 
 export interface ClaimedRun {
   id: string

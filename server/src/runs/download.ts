@@ -4,9 +4,10 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import type { BlobStore } from '../blobs/blobs.ts'
+import { isOwnPart } from '../blobs/run-keys.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
-import type { BlobStore } from '../storage/blobs.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 
@@ -69,9 +70,9 @@ const hash = (text: string) => createHash('sha256').update(text).digest()
 function requireOutput(file: OutputFile): OutputFile {
   if (file.output_file === null || file.output_parts === null)
     throw new AppError('not_found', 'This run has no output file: it did not succeed, keeps none, or its time is over')
-  const prefix = `${file.organization_id}/runs/${file.run_id}/`
-  if (!file.output_parts.every(({ key }) => key.startsWith(prefix) && !key.includes('..')))
-    throw new Error(`the output of run ${file.run_id} names blobs outside ${prefix}`)
+  const run = { id: file.run_id, organization_id: file.organization_id }
+  if (!file.output_parts.every(({ key }) => isOwnPart(run, key)))
+    throw new Error(`the output of run ${file.run_id} names blobs of another run`)
   return file
 }
 

@@ -2,14 +2,17 @@
  * How an attempt ends. Each function is one transaction around one conditional update that names the attempt; false means
  * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
  */
-import type { Column, Json } from '../connectors/contract.ts'
-import { type Database, isoText, type Queryable, type Statement, sql } from '../storage/database.ts'
-import { noteRunEvent } from './events.ts'
-import type { Checkpoint, Counts, Outcome } from './job.ts'
+import { outputPath } from '../blobs/run-keys.ts'
+import type { Column } from '../connectors/contract.ts'
+import { type Database, isoText, type Queryable, type Statement, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
+import type { Checkpoint, Counts, Outcome } from '../engine/job.ts'
+import type { Json } from '../json/json.ts'
+import { noteRunEvent } from '../webhooks/events.ts'
 import { insertChunk, type LogChunk } from './log.ts'
-import { readyNext, tell } from './states.ts'
+import { readyNext } from './states.ts'
 
-export interface Held {
+export interface RunLease {
   id: string
   organization_id: string
   pipeline_id: string
@@ -37,14 +40,13 @@ export interface Success extends Ending {
   incremental: boolean
 }
 
-export function finishSuccess(db: Database, run: Held, { outcome, incremental, log }: Success): Promise<boolean> {
+export function finishSuccess(db: Database, run: RunLease, { outcome, incremental, log }: Success): Promise<boolean> {
   const { output } = outcome
-  const prefix = `${run.organization_id}/runs/${run.id}/`
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
              records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
-             output_file = ${output && `${prefix}output.${output.extension}`}, output_file_size = ${output?.size ?? null},
+             output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
              output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
              stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
        WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
@@ -55,7 +57,7 @@ export function finishSuccess(db: Database, run: Held, { outcome, incremental, l
   })
 }
 
-export function finishFailed(db: Database, run: Held, error: string, { log, counts }: Failure): Promise<boolean> {
+export function finishFailed(db: Database, run: RunLease, error: string, { log, counts }: Failure): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true${keepCounts(counts)}
@@ -69,7 +71,7 @@ export function finishFailed(db: Database, run: Held, error: string, { log, coun
 /** Back to waiting, after a failure that can pass. What its checkpoints hold is kept. */
 export function retryLater(
   db: Database,
-  run: Held,
+  run: RunLease,
   error: string,
   delaySeconds: number,
   { log, counts }: Failure,
@@ -81,20 +83,20 @@ export function retryLater(
        WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
     if (done === 0) return false
     await insertChunk(tx, run.id, log)
-    await tx.execute(tell('ready'))
-    await tx.execute(tell('state', run.id))
+    await tx.execute(notifyRun('ready'))
+    await tx.execute(notifyRun('state', run.id))
     return true
   })
 }
 
 /** Back to waiting because this worker shuts down: another one goes on at once, and nothing is counted against the run. */
-export function handOver(db: Database, run: Held, { log }: Ending): Promise<boolean> {
+export function handOver(db: Database, run: RunLease, { log }: Ending): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
     if (done === 0) return false
     await insertChunk(tx, run.id, log)
-    await tx.execute(tell('ready'))
+    await tx.execute(notifyRun('ready'))
     return true
   })
 }
@@ -102,7 +104,7 @@ export function handOver(db: Database, run: Held, { log }: Ending): Promise<bool
 /** What every end has in common, whoever brings it about. */
 export async function endRun(
   tx: Queryable,
-  run: Omit<Held, 'attempt' | 'seq'>,
+  run: Omit<RunLease, 'attempt' | 'seq'>,
   status: 'success' | 'failed' | 'cancelled',
   log: LogChunk | null,
 ): Promise<void> {
@@ -112,13 +114,13 @@ export async function endRun(
 }
 
 /** A newer edit of the state (a higher seq) stands: it was made for the runs that come after this one. */
-export const saveState = (tx: Queryable, run: Pick<Held, 'pipeline_id' | 'seq'>, cursor: Json): Promise<number> =>
+export const saveState = (tx: Queryable, run: Pick<RunLease, 'pipeline_id' | 'seq'>, cursor: Json): Promise<number> =>
   tx.execute(sql`
     INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) VALUES (${run.pipeline_id}, ${run.seq}, ${JSON.stringify(cursor)})
     ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`)
 
 /** Keeps a checkpoint, if the attempt still holds the run. */
-export async function saveCheckpoint(db: Queryable, run: Held, point: Checkpoint): Promise<boolean> {
+export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkpoint): Promise<boolean> {
   const saved = await db.execute(sql`
     UPDATE runs SET checkpoint = ${point.checkpoint}, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
            records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}
@@ -126,7 +128,7 @@ export async function saveCheckpoint(db: Queryable, run: Held, point: Checkpoint
   return saved === 1
 }
 
-export const saveSchema = (db: Queryable, run: Held, columns: Column[], changes: string[]): Promise<number> =>
+export const saveSchema = (db: Queryable, run: RunLease, columns: Column[], changes: string[]): Promise<number> =>
   db.execute(sql`
     INSERT INTO pipeline_schemas AS s (pipeline_id, columns, changes)
     SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, jsonb_agg(jsonb_build_object('at', ${isoText('now()')}, 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
@@ -135,7 +137,7 @@ export const saveSchema = (db: Queryable, run: Held, columns: Column[], changes:
     ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)
 
 /** Progress of many runs in one statement. */
-export const saveProgress = (db: Queryable, runs: (Held & Counts)[]): Promise<number> =>
+export const saveProgress = (db: Queryable, runs: (RunLease & Counts)[]): Promise<number> =>
   db.execute(sql`
     UPDATE runs r SET records_read = u.records_read, records_written = u.records_written, bytes_written = u.bytes_written
       FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.records_read)}::bigint[],

@@ -1,9 +1,10 @@
 /** Reading a log: from the chunk rows while they are there, from the blob afterwards. Gaps in the numbers are told. */
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
+import type { BlobStore } from '../blobs/blobs.ts'
+import { logKey } from '../blobs/run-keys.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
 import { notFound } from '../errors.ts'
-import type { BlobStore } from '../storage/blobs.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 
 interface Chunk {
@@ -94,7 +95,7 @@ export async function packLogs(db: Database, blobs: BlobStore): Promise<number> 
     const chunks = await db.query<Chunk>(
       sql`SELECT first_line, line_count, lines FROM run_log_chunks WHERE run_id = ${run.id} ORDER BY number`,
     )
-    const key = `${run.organization_id}/runs/${run.id}/log.json.gz`
+    const key = logKey(run)
     await blobs.put(key, await compress(JSON.stringify(chunks)))
     await db.transaction(async (tx) => {
       const named = await tx.execute(sql`UPDATE runs SET log_key = ${key} WHERE id = ${run.id} AND log_key IS NULL`)

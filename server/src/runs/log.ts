@@ -5,9 +5,10 @@
  * The log is capped. Its head is kept, and behind it a tail that moves along: chunks that fall between the two are
  * deleted. Lines are numbered over the whole run, so a reader sees the gap in the numbers and says how much is missing.
  */
-import { type Queryable, sql } from '../storage/database.ts'
-import type { Redact } from './redact.ts'
-import { tell } from './states.ts'
+
+import type { Redact } from '../connectors/settings/redact.ts'
+import { type Queryable, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -55,7 +56,7 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
     writing = writing
       .then(async () => {
         const number = await insertChunk(db, run.id, chunk, run.attempt)
-        await db.execute(tell('log', run.id))
+        await db.execute(notifyRun('log', run.id))
         await trim(number, Buffer.byteLength(chunk.lines))
       })
       // The database is away: the lines are lost to the log, never to the run.

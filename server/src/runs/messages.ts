@@ -1,6 +1,6 @@
 /** One listener per process for what is told about runs, shared by everybody who follows one. */
-import type { Database } from '../storage/database.ts'
-import { CHANNEL, readMessage } from './states.ts'
+import type { Database } from '../database/database.ts'
+import { CHANNEL, readMessage } from '../database/notifications.ts'
 
 export interface Follower {
   /** Resolves when something was told about the run, at the latest after the given time. */

@@ -3,10 +3,11 @@
  * checkpoint, or fails when that has happened three times. Any process may do this, at any time: each run is moved by a
  * conditional update, and the attempt that lost it matches nothing from then on.
  */
-import { type Database, sql } from '../storage/database.ts'
+import { type Database, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
 import { endRun } from './finish.ts'
 import { appendLine } from './log.ts'
-import { MAX_LOST_ATTEMPTS, tell } from './states.ts'
+import { MAX_LOST_ATTEMPTS } from './states.ts'
 
 interface LostRun {
   id: string
@@ -44,8 +45,8 @@ function recoverRun(db: Database, id: string): Promise<void> {
         'warn',
         `The worker ${where}was lost in attempt ${run.attempt}. Another one takes over from checkpoint ${run.checkpoint}.`,
       )
-      await tx.execute(tell('ready'))
-      await tx.execute(tell('state', id))
+      await tx.execute(notifyRun('ready'))
+      await tx.execute(notifyRun('state', id))
       return
     }
     const error = `internal: the run was given up after its worker was lost ${lost} times; see whether machines run out of memory, and trigger it again`

@@ -1,7 +1,8 @@
 /** Reading runs: one, those of a pipeline, those of the organization, and what they add up to. */
+
+import { join, type Queryable, type Statement, sql } from '../database/database.ts'
+import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
-import { join, type Queryable, type Statement, sql } from '../storage/database.ts'
-import { countUpTo, type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { RUN_STATUSES, type RunStatus } from './states.ts'
 

@@ -18,7 +18,8 @@
  * Locks are always taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
  * happens under the pipeline's lock, as does the insertion of a new one; so neither can miss the other.
  */
-import { type Queryable, type Statement, sql } from '../storage/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
+import { CHANNEL } from '../database/notifications.ts'
 
 export const RUN_STATUSES = ['pending', 'running', 'success', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
@@ -41,17 +42,6 @@ export const isFinal = (status: RunStatus): boolean =>
 
 /** Expired leases that a run survives; the next one fails it. */
 export const MAX_LOST_ATTEMPTS = 3
-
-/** One channel for everything that processes tell each other about runs. */
-export const CHANNEL = 'sluice'
-export type Message = 'ready' | 'cancel' | 'log' | 'state' | 'delivery'
-export const tell = (message: Message, runId = ''): Statement =>
-  sql`SELECT pg_notify(${CHANNEL}, ${`${message} ${runId}`.trim()})`
-
-export function readMessage(payload: string): { message: Message; run_id: string } {
-  const [message, run_id] = payload.split(' ')
-  return { message: message as Message, run_id: run_id ?? '' }
-}
 
 /**
  * After a run has ended: makes the next run of its pipeline ready. Statements of their own, so that each sees what was

@@ -2,24 +2,33 @@
  * Supervising one attempt: hands the job to an executor, keeps what it reports, enforces time and memory, and ends the
  * run with the true reason. The executor does the work; nothing of the data passes through here.
  */
+import { runPrefix } from '../blobs/run-keys.ts'
+import { findReadableParts } from '../connections/readable-outputs.ts'
+import { secretsOf } from '../connections/resolve.ts'
 import { findDestination } from '../connectors/registry.ts'
-import { secretsOf } from '../pipelines/resolve.ts'
-import type { Services } from '../services.ts'
-import { sql } from '../storage/database.ts'
-import { SecretLost } from '../storage/secret-box.ts'
+import { createRedact, type Redact } from '../connectors/settings/redact.ts'
+import { sql } from '../database/database.ts'
+import { SecretLost } from '../database/secret-box.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import type { Counts, Job, Outcome } from '../engine/job.ts'
+import { formatDuration } from '../engine/sentences.ts'
+import { removeStrayParts } from '../engine/stage.ts'
+import type { FromExecutor } from '../executors/messages.ts'
+import type { Executor, ExecutorPool } from '../executors/pool.ts'
+import { findReportFault, trimError } from '../executors/reports.ts'
 import type { ClaimedRun } from './claim.ts'
-import type { FromExecutor } from './executor-messages.ts'
-import type { Executor, ExecutorPool } from './executor-pool.ts'
-import { findReportFault, trimError } from './executor-reports.ts'
-import { finishFailed, finishSuccess, type Held, handOver, retryLater, saveCheckpoint, saveSchema } from './finish.ts'
-import type { Counts, Job, Outcome } from './job.ts'
+import {
+  finishFailed,
+  finishSuccess,
+  handOver,
+  type RunLease,
+  retryLater,
+  saveCheckpoint,
+  saveSchema,
+} from './finish.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
-import { findReadableParts } from './readable-outputs.ts'
-import { createRedact, type Redact } from './redact.ts'
-import { formatDuration } from './sentences.ts'
-import { removeStrayParts, stagePrefix } from './stage.ts'
 import { type PinnedConfig, runPlace } from './trigger.ts'
-import { untilDatabaseAnswers } from './until-database-answers.ts'
+import type { WorkerServices } from './worker-services.ts'
 
 /** How an attempt ended. `lost` means that the run is no longer ours and nothing more may be written. */
 type Verdict =
@@ -44,7 +53,7 @@ const DEFAULT_BACKOFF_SECONDS = 30
 /** A longer one would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-export function superviseRun(services: Services, pool: ExecutorPool, run: ClaimedRun): Supervised {
+export function superviseRun(services: WorkerServices, pool: ExecutorPool, run: ClaimedRun): Supervised {
   const stopped = Promise.withResolvers<Verdict>()
   const supervised: Supervised = {
     run,
@@ -60,7 +69,7 @@ export function superviseRun(services: Services, pool: ExecutorPool, run: Claime
 }
 
 async function attemptRun(
-  services: Services,
+  services: WorkerServices,
   pool: ExecutorPool,
   supervised: Supervised,
   stopped: Promise<Verdict>,
@@ -101,7 +110,7 @@ async function attemptRun(
 
 /** All attempts of a run are one trace, and the run's own id is its name. */
 function trace(
-  { traces }: Services,
+  { traces }: WorkerServices,
   { run, destination }: Supervised,
   source: string,
   started: number,
@@ -131,7 +140,7 @@ async function endExecutor(executor: Executor): Promise<void> {
   await executor.ended
 }
 
-function openConfig(services: Services, run: ClaimedRun): { pinned: PinnedConfig; redact: Redact } {
+function openConfig(services: WorkerServices, run: ClaimedRun): { pinned: PinnedConfig; redact: Redact } {
   try {
     const pinned = services.box.open<PinnedConfig>(runPlace(run.organization_id, run.id), run.config_box)
     return { pinned, redact: createRedact('config' in pinned ? secretsOf(pinned.config) : []) }
@@ -145,7 +154,7 @@ function openConfig(services: Services, run: ClaimedRun): { pinned: PinnedConfig
 }
 
 async function makeJob(
-  services: Services,
+  services: WorkerServices,
   run: ClaimedRun,
   pinned: Extract<PinnedConfig, { config: unknown }>,
 ): Promise<Job> {
@@ -179,7 +188,11 @@ async function makeJob(
 }
 
 /** Only outputs of the organization's own runs are handed over, and of those only the one that the source names. */
-async function readableOutputs(services: Services, run: ClaimedRun, source: Job['source']): Promise<Job['outputs']> {
+async function readableOutputs(
+  services: WorkerServices,
+  run: ClaimedRun,
+  source: Job['source'],
+): Promise<Job['outputs']> {
   const wanted = source.name === 'file' && typeof source.config.run_id === 'string' ? source.config.run_id : null
   if (wanted === null) return {}
   const parts = await findReadableParts(services.db, run.organization_id, wanted)
@@ -188,7 +201,7 @@ async function readableOutputs(services: Services, run: ClaimedRun, source: Job[
 
 /** Runs the job and resolves with how it ended; it rejects never. */
 function execute(
-  services: Services,
+  services: WorkerServices,
   supervised: Supervised,
   executor: Executor,
   job: Job,
@@ -238,7 +251,7 @@ function execute(
 }
 
 async function receive(
-  services: Services,
+  services: WorkerServices,
   supervised: Supervised,
   executor: Executor,
   log: RunLogWriter,
@@ -292,7 +305,7 @@ async function receive(
   }
 }
 
-async function overQuota(services: Services, run: ClaimedRun, parts: { size: number }[]): Promise<string | null> {
+async function overQuota(services: WorkerServices, run: ClaimedRun, parts: { size: number }[]): Promise<string | null> {
   const gigabytes = services.config.ORG_STORAGE_GB
   if (gigabytes === undefined) return null
   const own = parts.reduce((sum, part) => sum + part.size, 0)
@@ -324,7 +337,7 @@ function explainEnd(code: number | null, signal: string | null, stderr: string, 
 
 /** Writes the end of the attempt. Where the database is away, this waits for it: the end is true and must be kept. */
 async function conclude(
-  services: Services,
+  services: WorkerServices,
   { run, progress }: Supervised,
   log: RunLogWriter,
   redact: Redact,
@@ -332,7 +345,7 @@ async function conclude(
   pinned: Extract<PinnedConfig, { config: unknown }> | null,
 ): Promise<void> {
   const { db, blobs } = services
-  const held: Held = run
+  const held: RunLease = run
   if (verdict.end === 'lost') return
   if (verdict.end === 'cancelled') {
     log.write(
@@ -342,7 +355,7 @@ async function conclude(
         : 'The run was stopped.',
     )
     await log.flush()
-    await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), []).catch(() => 0)
+    await removeStrayParts(blobs, runPrefix(run), []).catch(() => 0)
     return
   }
   if (verdict.end === 'handed over') {
@@ -378,5 +391,5 @@ async function conclude(
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
   const ended = await untilDatabaseAnswers(() => finishFailed(db, held, error, { log: rest, counts: progress }))
-  if (ended) await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), []).catch(() => 0)
+  if (ended) await removeStrayParts(blobs, runPrefix(run), []).catch(() => 0)
 }

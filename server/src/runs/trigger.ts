@@ -5,13 +5,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { ConnectorError } from '../connectors/contract.ts'
+import { type Database, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
+import type { SecretBox } from '../database/secret-box.ts'
 import { notFound } from '../errors.ts'
 import { openPipelineConfig, type ResolvedConfig, resolveConfig } from '../pipelines/resolve.ts'
-import { type Database, sql } from '../storage/database.ts'
-import type { SecretBox } from '../storage/secret-box.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
-import { tell } from './states.ts'
 
 export type PinnedConfig = { config: ResolvedConfig } | { problem: string }
 
@@ -55,7 +55,7 @@ export async function triggerRun(
              NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
       RETURNING id, pipeline_id, status, triggered_by, created_at`)
     await audit(tx, actor, 'run.triggered', { type: 'run', id }, { pipeline_id: pipelineId })
-    await tx.execute(tell('ready'))
+    await tx.execute(notifyRun('ready'))
     return run!
   })
 }

@@ -6,14 +6,14 @@
  * finds them quiet. Should it come back too late all the same, its attempt number matches nothing any more.
  */
 import { cellSettings } from '../cell/settings.ts'
-import type { Services } from '../services.ts'
-import { sql } from '../storage/database.ts'
+import { sql } from '../database/database.ts'
+import { CHANNEL, readMessage } from '../database/notifications.ts'
+import { createExecutorPool, type ExecutorPool } from '../executors/pool.ts'
 import { claimRuns, nextAvailableMs } from './claim.ts'
-import { createExecutorPool, type ExecutorPool } from './executor-pool.ts'
 import { saveProgress } from './finish.ts'
 import { recoverLostRuns } from './recover.ts'
-import { CHANNEL, readMessage } from './states.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
+import type { WorkerServices } from './worker-services.ts'
 
 const PROGRESS_MS = 1000
 const LOOK_AT_MOST_MS = 5000
@@ -24,7 +24,7 @@ export interface Worker {
   stop(deadline: AbortSignal): Promise<void>
 }
 
-export async function startWorker(services: Services): Promise<Worker> {
+export async function startWorker(services: WorkerServices): Promise<Worker> {
   const { db, config, log } = services
   const held = new Map<string, Supervised>()
   const pool: ExecutorPool = createExecutorPool({
@@ -161,7 +161,7 @@ function oneAtATime(work: () => Promise<void>): () => Promise<void> {
   }
 }
 
-async function renewLeases({ db, config }: Services, held: Supervised[]): Promise<string[]> {
+async function renewLeases({ db, config }: WorkerServices, held: Supervised[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(sql`
     UPDATE runs r SET lease_until = now() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
       FROM unnest(${held.map(({ run }) => run.id)}::uuid[], ${held.map(({ run }) => run.attempt)}::int[]) AS u (id, attempt)
@@ -169,7 +169,7 @@ async function renewLeases({ db, config }: Services, held: Supervised[]): Promis
   return rows.map((row) => row.id)
 }
 
-async function isCancelled({ db }: Services, { run }: Supervised): Promise<boolean> {
+async function isCancelled({ db }: WorkerServices, { run }: Supervised): Promise<boolean> {
   return (
     (await db.first(
       sql`SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'cancelled'`,
@@ -177,7 +177,7 @@ async function isCancelled({ db }: Services, { run }: Supervised): Promise<boole
   )
 }
 
-async function writeProgress({ db }: Services, held: Map<string, Supervised>): Promise<void> {
+async function writeProgress({ db }: WorkerServices, held: Map<string, Supervised>): Promise<void> {
   const moved = [...held.values()].filter((supervised) => supervised.progress !== null)
   if (moved.length === 0) return
   const rows = moved.map(({ run, progress }) => ({

@@ -1,9 +1,9 @@
 /** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
 import { recoverLostRuns } from '../runs/recover.ts'
 import type { Services } from '../services.ts'
+import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
 import { scheduleDuePipelines } from './tick.ts'
 import { tidyHourly, tidyOften } from './tidy.ts'
-import { startWebhookDeliveries } from './webhook-deliveries.ts'
 
 const TICK_MS = 500
 const TIDY_MS = 10_000

@@ -5,14 +5,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { loadManyReferences, wantedBy } from '../pipelines/references.ts'
+import { loadManyReferences, wantedBy } from '../connections/references.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import { notifyRun } from '../database/notifications.ts'
+import type { SecretBox } from '../database/secret-box.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
 import { nextTime } from '../pipelines/schedule.ts'
 import { appendLine } from '../runs/log.ts'
-import { tell } from '../runs/states.ts'
 import { type PinnedConfig, pinConfig, runPlace, versionOf } from '../runs/trigger.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
-import type { SecretBox } from '../storage/secret-box.ts'
 
 const BATCH = 500
 /** A config may hold half a megabyte of code, so not all of a batch are in memory at once. */
@@ -64,7 +64,7 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
     await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
   }
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
-  if (free.length > 0) await tx.execute(tell('ready'))
+  if (free.length > 0) await tx.execute(notifyRun('ready'))
   return due.length
 }
 

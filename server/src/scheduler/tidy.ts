@@ -2,12 +2,14 @@
  * Tidying: what has ended and must not stay. Every step may be interrupted and done again; what is named in a row is
  * removed from the blob store before the row forgets it.
  */
+
+import type { BlobStore } from '../blobs/blobs.ts'
+import { runPrefix } from '../blobs/run-keys.ts'
+import { type Database, sql } from '../database/database.ts'
+import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
 import { packLogs } from '../runs/log-reading.ts'
-import { removeStrayParts, stagePrefix } from '../runs/stage.ts'
 import type { Services } from '../services.ts'
-import type { BlobStore } from '../storage/blobs.ts'
-import { type Database, sql } from '../storage/database.ts'
 
 const AT_ONCE = 100
 /** Writers that live may be older than an hour between two writes only if they hang. */
@@ -51,7 +53,7 @@ async function removeLeftStages(db: Database, blobs: BlobStore): Promise<void> {
      WHERE stage_left AND finished_at < now() - interval '30 seconds' ORDER BY finished_at LIMIT ${AT_ONCE}`)
   for (const run of runs) {
     const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
-    await removeStrayParts(blobs, stagePrefix(run.organization_id, run.id), keep)
+    await removeStrayParts(blobs, runPrefix(run), keep)
     await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
   }
 }
@@ -64,7 +66,7 @@ export async function expireOutputs(db: Database, blobs: BlobStore, days: number
        AND r.id IS DISTINCT FROM (SELECT s.id FROM runs s WHERE s.pipeline_id = r.pipeline_id AND s.status = 'success' ORDER BY s.seq DESC LIMIT 1)
      ORDER BY r.finished_at LIMIT ${AT_ONCE}`)
   for (const run of runs) {
-    await removePrefix(blobs, stagePrefix(run.organization_id, run.id))
+    await removePrefix(blobs, runPrefix(run))
     await db.execute(sql`
       UPDATE runs SET output_file = NULL, output_file_size = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
   }

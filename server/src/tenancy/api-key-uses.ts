@@ -2,7 +2,7 @@
  * When a key was last used. Uses are gathered in memory and written together, at most twice a second: a busy key costs
  * one small write, and no request waits for it or fails with it.
  */
-import { type Queryable, sql } from '../storage/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
 
 const EVERY_MS = 500
 

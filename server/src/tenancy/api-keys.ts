@@ -4,9 +4,9 @@
  * slower is needed, and it can be found by one indexed read. A key has its creator's power of this moment.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
-import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
 import { lockOwnRole } from './members.ts'

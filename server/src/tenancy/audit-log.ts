@@ -2,10 +2,11 @@
  * Reading the audit log: newest first, in the order of (at, id), which every index of the table ends with. A cursor is
  * the id of the last line that was read, so lines that are added meanwhile shift nothing.
  */
-import type { Json } from '../connectors/contract.ts'
+
+import { join, type Queryable, type Statement, sql } from '../database/database.ts'
+import { countUpTo, type Listed } from '../database/lists.ts'
 import { AppError } from '../errors.ts'
-import { join, type Queryable, type Statement, sql } from '../storage/database.ts'
-import { countUpTo, type Listed } from '../storage/lists.ts'
+import type { Json } from '../json/json.ts'
 import type { Actor } from './actor.ts'
 
 export interface AuditLine {

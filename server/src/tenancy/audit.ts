@@ -2,8 +2,9 @@
  * The audit log. Every change writes one line in its own transaction: if the change is there, so is the line. Details
  * hold names and ids, never a secret or a configuration.
  */
-import type { Json } from '../connectors/contract.ts'
-import { type Queryable, type Statement, sql } from '../storage/database.ts'
+
+import { type Queryable, type Statement, sql } from '../database/database.ts'
+import type { Json } from '../json/json.ts'
 import type { RequestOrigin } from './actor.ts'
 
 export interface AuditActor extends RequestOrigin {

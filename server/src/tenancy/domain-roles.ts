@@ -1,7 +1,8 @@
 /** Domain roles: a higher role inside one domain. They only ever raise, and only what a domain is about. */
+
+import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
+import { COUNTED_AT_MOST, type Listed } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../storage/database.ts'
-import { COUNTED_AT_MOST, type Listed } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
 import { lockMembers, lockOwnRole, readMember } from './members.ts'

@@ -1,5 +1,5 @@
 /** Domains: groups of pipelines, and the places where a domain role counts. */
-import { AppError, notFound } from '../errors.ts'
+
 import {
   type Database,
   FOREIGN_KEY_VIOLATION,
@@ -7,8 +7,9 @@ import {
   type Queryable,
   sql,
   UNIQUE_VIOLATION,
-} from '../storage/database.ts'
-import { type Listed, type Paging, readList } from '../storage/lists.ts'
+} from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from './actor.ts'
 import { audit } from './audit.ts'
 

@@ -6,10 +6,6 @@
  * it an invitation could slip in between the look at the members and the moment the person becomes one.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { AppError, notFound } from '../errors.ts'
-import { normalizeEmail } from '../identity/accounts.ts'
-import { type AuthenticationResult, openSession } from '../identity/sessions.ts'
-import type { Tokens } from '../identity/tokens.ts'
 import {
   type Database,
   isDatabaseError,
@@ -17,10 +13,12 @@ import {
   type Queryable,
   sql,
   UNIQUE_VIOLATION,
-} from '../storage/database.ts'
-import { type Listed, type Paging, readList } from '../storage/lists.ts'
+} from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { AppError, notFound } from '../errors.ts'
 import type { Actor, RequestOrigin } from './actor.ts'
 import { audit } from './audit.ts'
+import { normalizeEmail } from './email.ts'
 import { lockOwnRole } from './members.ts'
 import type { Role } from './permissions.ts'
 
@@ -184,29 +182,6 @@ export async function joinByInvitation(
   const details = { invited: email, accepted_by: joiner.email, role }
   await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, details)
   return { organization_id, joined: true }
-}
-
-export interface Acceptance extends AuthenticationResult {
-  message: string
-  organization_name: string
-  role: Role
-}
-
-export async function acceptInvitation(db: Database, tokens: Tokens, actor: Actor, token: string): Promise<Acceptance> {
-  const { user_id, email, api_key_id, request_id, client_address } = actor
-  return db.transaction(async (tx) => {
-    const origin = { request_id, client_address }
-    const { organization_id, joined } = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
-    if (!joined) throw new AppError('conflict', 'You are a member of this organization already')
-    const result = await openSession(tx, tokens, user_id, organization_id, api_key_id)
-    const { organization, user } = result
-    return {
-      message: `You are now a member of ${organization.name}`,
-      organization_name: organization.name,
-      role: user.role,
-      ...result,
-    }
-  })
 }
 
 export async function cancelInvitation(db: Database, actor: Actor, id: string): Promise<void> {

@@ -2,9 +2,10 @@
  * Members and their roles. Every change first locks the rows of all who take part, in one order, and decides on what it
  * then sees: two admins who act on each other at the same moment are dealt with one after the other.
  */
+
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, type Queryable, sql } from '../storage/database.ts'
-import { type Listed, type Paging, readList } from '../storage/lists.ts'
 import type { Actor } from './actor.ts'
 import { forbidden } from './actor.ts'
 import { audit } from './audit.ts'

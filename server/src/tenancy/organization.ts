@@ -1,6 +1,7 @@
 /** The organization itself: its name, and who owns it. */
+
+import { type Database, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
-import { type Database, sql } from '../storage/database.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
 import { lockMembers } from './members.ts'

@@ -8,7 +8,7 @@ import {
   FrameDecoder,
   ProtocolError,
 } from '../../src/cell/frames.ts'
-import { countRecords, JsonScanError, scanJson } from '../../src/cell/json-scan.ts'
+import { countRecords, JsonScanError, scanJson } from '../../src/json/scan.ts'
 
 const { page, log, http, done, error, preview, secrets } = FRAME_KINDS
 

@@ -4,8 +4,9 @@ import type { CellFailure } from '../../src/cell/failure.ts'
 import type { CellLimits } from '../../src/cell/limits.ts'
 import { pythonSource } from '../../src/cell/python-source.ts'
 import { startZygote, type Zygote, type ZygoteOptions } from '../../src/cell/zygote.ts'
-import type { Authentication, Json, Page, ReadContext } from '../../src/connectors/contract.ts'
+import type { Authentication, Page, ReadContext } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
+import type { Json } from '../../src/json/json.ts'
 
 /** Cells for one test file, closed at its end. */
 export function openCells(options: ZygoteOptions = {}): Zygote {

@@ -13,15 +13,15 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { pino } from 'pino'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/config/config.ts'
 import type { Page, ReadContext } from '../../src/connectors/contract.ts'
 import { findSource } from '../../src/connectors/registry.ts'
+import { connectDatabase, sql } from '../../src/database/database.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.ts'
+import { migrate } from '../../src/database/migrate.ts'
 import { createApp } from '../../src/http/app.ts'
 import { tidyOften } from '../../src/scheduler/tidy.ts'
 import { composeServices, type Services } from '../../src/services.ts'
-import { connectDatabase, sql } from '../../src/storage/database.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/embedded-postgres.ts'
-import { migrate } from '../../src/storage/migrate.ts'
 
 export interface ChaosOptions {
   seed: number
@@ -173,7 +173,7 @@ const blowKinds: [weight: number, name: string, blow: Blow][] = [
     6,
     'executor killed',
     async (world, random) => {
-      const executors = processesOf(world.folder).filter((pid) => commandOf(pid).includes('runs/executor.ts'))
+      const executors = processesOf(world.folder).filter((pid) => commandOf(pid).includes('executors/executor.ts'))
       const victim = executors[Math.floor(random() * executors.length)]
       if (victim !== undefined) kill(victim, 'SIGKILL')
     },

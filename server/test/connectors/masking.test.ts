@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { maskTexts } from '../../src/connectors/masking.ts'
-import { createRedact } from '../../src/runs/redact.ts'
+import { maskTexts } from '../../src/connectors/settings/masking.ts'
+import { createRedact } from '../../src/connectors/settings/redact.ts'
 
 describe('masking', () => {
   it('hides every secret wherever it stands, and nothing else', () => {

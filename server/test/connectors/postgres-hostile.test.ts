@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
-import { copyOut } from '../../src/connectors/postgres/copy-out.ts'
-import { createPageQueue } from '../../src/connectors/postgres/page-queue.ts'
-import { describeStream } from '../../src/connectors/postgres/relation.ts'
-import type { Session } from '../../src/connectors/postgres/session.ts'
-import { isTypeName, withKnownTypes } from '../../src/connectors/schema/type-names.ts'
+import { createPageQueue } from '../../src/connectors/postgres/destination/page-queue.ts'
+import type { Session } from '../../src/connectors/postgres/shared/session.ts'
+import { copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
+import { describeStream } from '../../src/connectors/postgres/source/relation.ts'
+import { isTypeName, withKnownTypes } from '../../src/connectors/types/type-names.ts'
 
 describe('types that a source declares', () => {
   const declare = (type: string) =>

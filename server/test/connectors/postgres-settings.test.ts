@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ConnectorError } from '../../src/connectors/contract.ts'
-import { formatStream, quoteText, splitStream } from '../../src/connectors/postgres/names.ts'
-import { resolveTarget } from '../../src/connectors/postgres/settings.ts'
+import { formatStream, quoteText, splitStream } from '../../src/connectors/postgres/shared/names.ts'
+import { resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
 
 const PASSWORD = 's3cret-in-the-address'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Sync } from '../../src/connectors/contract.ts'
-import type { Outcome } from '../../src/runs/execute.ts'
+import type { Outcome } from '../../src/engine/execute.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 
 describe('source postgres', () => {
@@ -27,7 +27,7 @@ describe('source postgres', () => {
       CREATE SCHEMA closed; CREATE TABLE closed.secret (a int);
       CREATE ROLE reader LOGIN PASSWORD 'reader-pw'; GRANT SELECT ON parent, seen, kept TO reader;
       GRANT USAGE ON SCHEMA "odd.schema" TO reader; GRANT SELECT ON "odd.schema"."t""q" TO reader`)
-    const { postgresSource } = await import('../../src/connectors/postgres/source.ts')
+    const { postgresSource } = await import('../../src/connectors/postgres/source/source.ts')
     const context = (extra: object) => ({
       config: { ...p.config, ...extra } as never,
       authentication: { type: 'none', params: {} },

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { kindOfString } from '../../src/connectors/schema/iso-times.ts'
-import { endOfObject } from '../../src/connectors/schema/json-validator.ts'
-import { inferType, Kind, widenDeclared, widenType } from '../../src/connectors/schema/kinds.ts'
-import { createNamer, makeSafe, postgresNames } from '../../src/connectors/schema/names.ts'
-import { createRecordEncoder } from '../../src/connectors/schema/record-encoder.ts'
-import { MalformedRecord } from '../../src/connectors/schema/record-scanner.ts'
+import { kindOfString } from '../../src/connectors/types/iso-times.ts'
+import { inferType, Kind, widenDeclared, widenType } from '../../src/connectors/types/kinds.ts'
+import { createNamer, makeSafe, postgresNames } from '../../src/connectors/types/names.ts'
+import { createRecordEncoder } from '../../src/connectors/types/record-encoder.ts'
+import { MalformedJson } from '../../src/json/malformed.ts'
+import { endOfObject } from '../../src/json/validator.ts'
 
 /** Fields of COPY text as the server reads them. */
 function decodeCopy(bytes: Buffer): (string | null)[][] {
@@ -105,7 +105,7 @@ describe('JSON lines to COPY text', () => {
     )
     for (const wrong of ['{"b":tXue}', '{"b":fals}', '{"b":nulx}']) {
       const encoder = createRecordEncoder([{ key: 'b', type: 'boolean' }])
-      assert.throws(() => encoder.encode(Buffer.from(`${wrong}\n`), 0), MalformedRecord)
+      assert.throws(() => encoder.encode(Buffer.from(`${wrong}\n`), 0), MalformedJson)
     }
   })
 
@@ -162,7 +162,7 @@ describe('JSON lines to COPY text', () => {
   ]) {
     it(`refuses ${broken}`, () => {
       const encoder = createRecordEncoder([{ key: 'a', type: 'text' }])
-      assert.throws(() => encoder.encode(Buffer.from(`${broken}\n{"a":1}\n`), 0), MalformedRecord)
+      assert.throws(() => encoder.encode(Buffer.from(`${broken}\n{"a":1}\n`), 0), MalformedJson)
     })
   }
 })

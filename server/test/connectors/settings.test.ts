@@ -6,11 +6,11 @@ import {
   findAuthenticationFaults,
   maskAuthentication,
   unmaskAuthentication,
-} from '../../src/connectors/authentication.ts'
+} from '../../src/connectors/authentication/authentication.ts'
 import { overridable, secret } from '../../src/connectors/contract.ts'
-import { nearest } from '../../src/connectors/nearest.ts'
-import { MASK, maskSecrets, secretPaths, secretValues, unmaskSecrets } from '../../src/connectors/secrets.ts'
-import { applyDefaults, findOverrideFaults, findSettingsFaults } from '../../src/connectors/settings.ts'
+import { nearest } from '../../src/connectors/settings/nearest.ts'
+import { MASK, maskSecrets, secretPaths, secretValues, unmaskSecrets } from '../../src/connectors/settings/secrets.ts'
+import { applyDefaults, findOverrideFaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 
 const schema = Type.Object(
   {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
 import { root } from '../../../scripts/documents.ts'
-import { settings } from '../../src/settings.ts'
+import { settings } from '../../src/config/settings.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { type Connector, ConnectorError } from '../../src/connectors/contract.ts'
-import { applyDefaults, findSettingsFaults } from '../../src/connectors/settings.ts'
+import { applyDefaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 import type { Peers, Settings } from './conformance.ts'
 import { type PeerKind, startPeer } from './peers.ts'
 import type { RunBench } from './run-bench.ts'

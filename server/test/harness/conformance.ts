@@ -4,7 +4,7 @@
  * credentials are, and how to read back what arrived. A connector without a fixture fails the suite.
  */
 import type { Authentication, FailureKind } from '../../src/connectors/contract.ts'
-import type { Outcome } from '../../src/runs/execute.ts'
+import type { Outcome } from '../../src/engine/execute.ts'
 import type { RunBench } from './run-bench.ts'
 
 export interface Settings {

@@ -1,7 +1,7 @@
 /** A database of a test file's own, cloned from the migrated template in some 30 ms and dropped at its end. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { type ConnectionSettings, connectDatabase, type Database } from '../../src/storage/database.ts'
+import { type ConnectionSettings, connectDatabase, type Database } from '../../src/database/database.ts'
 import { TEMPLATE } from './global-setup.ts'
 
 export interface TestDatabase {

@@ -1,8 +1,8 @@
 /** The engine for tests: the application of a test file with a worker of its own, and helpers that wait on what happens. */
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
+import { sql } from '../../src/database/database.ts'
 import { startWorker, type Worker } from '../../src/runs/worker.ts'
-import { sql } from '../../src/storage/database.ts'
 import { type Person, registerPerson, startApp, type TestApp } from './app.ts'
 
 export interface Engine extends TestApp {

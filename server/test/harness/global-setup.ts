@@ -5,9 +5,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { connectDatabase, script } from '../../src/storage/database.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/storage/embedded-postgres.ts'
-import { migrate } from '../../src/storage/migrate.ts'
+import { connectDatabase, script } from '../../src/database/database.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.ts'
+import { migrate } from '../../src/database/migrate.ts'
 
 let server: EmbeddedPostgres
 let folder: string

@@ -1,7 +1,8 @@
 /** A database of one's own with a run bench beside it, for tests of the postgres connectors. */
 import type pg from 'pg'
-import type { Json, Sync } from '../../src/connectors/contract.ts'
-import type { Job, Outcome } from '../../src/runs/execute.ts'
+import type { Sync } from '../../src/connectors/contract.ts'
+import type { Job, Outcome } from '../../src/engine/execute.ts'
+import type { Json } from '../../src/json/json.ts'
 import { type LineSourceOptions, lineSource } from './line-source.ts'
 import { type PostgresServer, startPostgresServer, stopPostgresServer } from './postgres-server.ts'
 import { openRunBench, type RunBench } from './run-bench.ts'

@@ -10,6 +10,8 @@ import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import type { BlobStore } from '../../src/blobs/blobs.ts'
+import { createLocalBlobs } from '../../src/blobs/local.ts'
 import { ConnectorError, type Destination, type Source, type Sync } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
 import {
@@ -20,9 +22,7 @@ import {
   type Job,
   type Outcome,
   type Part,
-} from '../../src/runs/execute.ts'
-import type { BlobStore } from '../../src/storage/blobs.ts'
-import { createLocalBlobs } from '../../src/storage/blobs-local.ts'
+} from '../../src/engine/execute.ts'
 
 export const fullRefresh: Sync = {
   mode: 'full_refresh',

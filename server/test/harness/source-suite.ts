@@ -1,8 +1,9 @@
 /** What every source must keep: see conformance.ts. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { ColumnChoice, Json, Source, Sync } from '../../src/connectors/contract.ts'
-import type { Job, Outcome } from '../../src/runs/execute.ts'
+import type { ColumnChoice, Source, Sync } from '../../src/connectors/contract.ts'
+import type { Job, Outcome } from '../../src/engine/execute.ts'
+import type { Json } from '../../src/json/json.ts'
 import { testChecks } from './check-suite.ts'
 import type { OpenSourceFixture, Settings, SourceFixture } from './conformance.ts'
 import { assertSameRows, levelRow } from './ledger.ts'
@@ -133,7 +134,7 @@ async function sourceContext(
   source: Source,
   from: Stream,
 ): Promise<Parameters<Source['listStreams']>[0]> {
-  const { applyDefaults } = await import('../../src/connectors/settings.ts')
+  const { applyDefaults } = await import('../../src/connectors/settings/settings.ts')
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
   return {
     config: applyDefaults(source.settings, from.config),

@@ -6,13 +6,8 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import Type from 'typebox'
-import {
-  ConnectorError,
-  type Destination,
-  type Json,
-  type LoadContext,
-  type Mark,
-} from '../../src/connectors/contract.ts'
+import { ConnectorError, type Destination, type LoadContext, type Mark } from '../../src/connectors/contract.ts'
+import type { Json } from '../../src/json/json.ts'
 
 const settings = Type.Object(
   { file: Type.String(), table: Type.String({ default: 'rows' }) },

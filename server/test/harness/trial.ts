@@ -1,5 +1,5 @@
 import type { Destination, Sync, WriteMode } from '../../src/connectors/contract.ts'
-import type { Job, Outcome } from '../../src/runs/execute.ts'
+import type { Job, Outcome } from '../../src/engine/execute.ts'
 import type { DestinationFixture, Settings } from './conformance.ts'
 import { assertSameRows } from './ledger.ts'
 import { type LineSourceOptions, lineSource } from './line-source.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { after, describe, test } from 'node:test'
-import { connectDatabase, sql } from '../../src/storage/database.ts'
+import { connectDatabase, sql } from '../../src/database/database.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 import { cloneDatabase } from '../harness/database.ts'
 

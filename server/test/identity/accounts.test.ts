@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
 import { makeSlug } from '../../src/identity/accounts.ts'
-import { sql } from '../../src/storage/database.ts'
 import { PASSWORD, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

@@ -1,5 +1,5 @@
 /** A browser of a few lines: it keeps cookies per host and follows redirects until it reaches the frontend. */
-import type { App } from '../../src/http/app.ts'
+import type { App } from '../../src/http/app-type.ts'
 
 export interface Visit {
   status: number

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { beforeEach, test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { PASSWORD, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp({ TRUSTED_PROXIES: '127.0.0.1' })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { PASSWORD, registerPerson, startApp } from '../harness/app.ts'
 import { fragmentOf } from './browser.ts'
 import { CLIENT } from './identity-providers.ts'

@@ -1,7 +1,7 @@
 /** What the tests of sign-ins share: an OpenID provider, the service that uses it, and the way through both. */
 import assert from 'node:assert/strict'
 import { after, beforeEach } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { startApp, type TestApp } from '../harness/app.ts'
 import { Browser, fragmentOf } from './browser.ts'
 import { CLIENT, type Person, startOidcProvider } from './identity-providers.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
 import { forgetEndedSessions } from '../../src/identity/sessions.ts'
-import { sql } from '../../src/storage/database.ts'
 import { type Answer, PASSWORD, type Person, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

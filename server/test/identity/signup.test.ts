@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { PASSWORD, startApp } from '../harness/app.ts'
 
 const app = await startApp({ SIGNUP: 'invited' })

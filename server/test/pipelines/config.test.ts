@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { destinations, sources } from '../../src/connectors/registry.ts'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

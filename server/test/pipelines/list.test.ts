@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
+import { sql } from '../../src/database/database.ts'
 import { PipelineListItem } from '../../src/http/schemas/pipelines.ts'
-import { sql } from '../../src/storage/database.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

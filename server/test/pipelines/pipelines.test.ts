@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
-import { createSecretBox } from '../../src/storage/secret-box.ts'
+import { sql } from '../../src/database/database.ts'
+import { createSecretBox } from '../../src/database/secret-box.ts'
 import { type Person, registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

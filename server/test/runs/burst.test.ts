@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { startEngine } from '../harness/engine.ts'
 
 // Leases are renewed every 500 ms, in the middle of claims and ends: a run that begins meanwhile must not count as lost.

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createRedact } from '../../src/connectors/settings/redact.ts'
+import { sql } from '../../src/database/database.ts'
 import { createRunLogWriter } from '../../src/runs/log.ts'
 import { packLogs } from '../../src/runs/log-reading.ts'
-import { createRedact } from '../../src/runs/redact.ts'
-import { sql } from '../../src/storage/database.ts'
 import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 

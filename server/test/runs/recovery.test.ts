@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
 import { claimRuns } from '../../src/runs/claim.ts'
 import { finishSuccess, saveCheckpoint } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
-import { sql } from '../../src/storage/database.ts'
 import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { sql } from '../../src/database/database.ts'
 import { claimRuns } from '../../src/runs/claim.ts'
-import { finishFailed, finishSuccess, type Held, handOver, retryLater } from '../../src/runs/finish.ts'
+import { finishFailed, finishSuccess, handOver, type RunLease, retryLater } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
 import { isFinal, MAX_LOST_ATTEMPTS, moves, type RunStatus } from '../../src/runs/states.ts'
-import { sql } from '../../src/storage/database.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -86,7 +86,7 @@ const end = (pick: number, kind: Ending, stale: boolean): Step => ({
   toString: () => `${kind} ${pick}${stale ? ' by an old attempt' : ''}`,
   async run(model) {
     const run = model.runs[pick % model.runs.length]!
-    const held: Held = {
+    const held: RunLease = {
       id: run.id,
       organization_id: person.organization_id,
       pipeline_id: '',
@@ -103,7 +103,7 @@ const end = (pick: number, kind: Ending, stale: boolean): Step => ({
   },
 })
 
-function act(kind: Ending, held: Held): Promise<boolean> {
+function act(kind: Ending, held: RunLease): Promise<boolean> {
   if (kind === 'success') return finishSuccess(db, held, { outcome, incremental: false, log: null })
   if (kind === 'failed') return finishFailed(db, held, 'source: told to fail', { log: null, counts: null })
   if (kind === 'retry') return retryLater(db, held, 'source: told to wait', 0, { log: null, counts: null })

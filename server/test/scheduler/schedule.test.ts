@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pino } from 'pino'
+import { sql } from '../../src/database/database.ts'
 import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
 import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/tidy.ts'
-import { sql } from '../../src/storage/database.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { hasValidChecksum, makeApiKey } from '../../src/tenancy/api-keys.ts'
 import { type Person, registerOrganization, startApp } from '../harness/app.ts'
 import { addOrganization, setRole, tokenOf } from './world.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 import { addPerson } from './world.ts'
 

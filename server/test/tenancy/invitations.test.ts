@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import { type Person, registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 import { addOrganization, tokenOf } from './world.ts'
 

@@ -1,7 +1,7 @@
 /** Lists of ten thousand among many others: read by index alone, whatever page and filter is asked for. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Database, type Queryable, type Statement, script, sql } from '../../src/storage/database.ts'
+import { type Database, type Queryable, type Statement, script, sql } from '../../src/database/database.ts'
 import type { Actor } from '../../src/tenancy/actor.ts'
 import { listApiKeys } from '../../src/tenancy/api-keys.ts'
 import { type AuditFilter, exportAuditLines, listAuditLines } from '../../src/tenancy/audit-log.ts'

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { type Statement, sql } from '../../src/storage/database.ts'
+import { type Statement, sql } from '../../src/database/database.ts'
 import { type Answer, type Person, registerOrganization, startApp } from '../harness/app.ts'
 import { addOrganization, addPerson, setRole, tokenOf } from './world.ts'
 

@@ -1,6 +1,6 @@
 /** Fresh things of the matrix's organization for a request to read, change or remove. Pipelines lie in the shared domain. */
 import { randomUUID } from 'node:crypto'
-import { sql } from '../../src/storage/database.ts'
+import { sql } from '../../src/database/database.ts'
 import type { World } from './world.ts'
 
 export const pipelineConfig = {

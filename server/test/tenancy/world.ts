@@ -1,7 +1,7 @@
 /** An organization with a caller of every kind, and fresh things in it for a request to act on. */
 import { randomBytes, randomUUID } from 'node:crypto'
+import { sql } from '../../src/database/database.ts'
 import { openSession } from '../../src/identity/sessions.ts'
-import { sql } from '../../src/storage/database.ts'
 import { type CallOptions, type Person, registerOrganization, registerPerson, type TestApp } from '../harness/app.ts'
 
 export const CALLERS = [

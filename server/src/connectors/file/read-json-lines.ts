@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { cutLines } from '../../json/lines.ts'
+import { endOfObject } from '../../json/validator.ts'
 import { ConnectorError, type Page } from '../contract.ts'
-import { endOfObject } from '../schema/json-validator.ts'
-import { cutLines } from './lines.ts'
 import type { OpenFile } from './open-file.ts'
 
 /** The lines of a file as pages. Every line is proved to be an object, and then passed on as the bytes it was. */

@@ -1,6 +1,6 @@
 import type { Services } from '../../services.ts'
 import { createApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { ApiKeyItem, ApiKeyList, ApiKeyParams, CreateApiKey, CreatedApiKey } from '../schemas/api-keys.ts'
 import { NoContent, problems } from '../schemas/common.ts'

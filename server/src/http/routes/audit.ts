@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Services } from '../../services.ts'
 import { AUDIT_COLUMNS, type AuditLine, exportAuditLines, listAuditLines } from '../../tenancy/audit-log.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { csvLine } from '../csv.ts'
 import { AuditAnswer, AuditQuery } from '../schemas/audit.ts'

@@ -4,7 +4,7 @@ import { closeSession, refreshSession } from '../../identity/sessions.ts'
 import type { Services } from '../../services.ts'
 import { listDomainRoles } from '../../tenancy/domain-roles.ts'
 import { permissionsOf } from '../../tenancy/permissions.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import {
   AuthenticationResult,

@@ -8,11 +8,11 @@ import {
   readVersion,
   updateCustomSource,
   validateSource,
-} from '../../pipelines/custom-sources.ts'
+} from '../../connections/custom-sources.ts'
+import { checkCustomSource, previewCustomSource } from '../../connections/previews.ts'
 import { listPipelines } from '../../pipelines/list.ts'
-import { checkCustomSource, previewCustomSource } from '../../pipelines/previews.ts'
 import type { Services } from '../../services.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { signalOf } from '../disconnect.ts'
 import { sendJsonList } from '../json-list.ts'

@@ -1,6 +1,6 @@
 import type { Services } from '../../services.ts'
 import { grantDomainRole, listMemberDomainRoles, revokeDomainRole } from '../../tenancy/domain-roles.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { DomainRoleView } from '../schemas/auth.ts'
 import { NoContent, problems } from '../schemas/common.ts'

@@ -1,6 +1,6 @@
 import type { Services } from '../../services.ts'
 import { createDomain, deleteDomain, listDomains, readDomain, updateDomain } from '../../tenancy/domains.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { NoContent, problems } from '../schemas/common.ts'
 import { CreateDomain, DomainItem, DomainList, DomainParams, DomainView, UpdateDomain } from '../schemas/domains.ts'

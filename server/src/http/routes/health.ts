@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Services } from '../../services.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 
 const Ready = Type.Object({
   status: Type.Enum(['ready', 'not ready']),

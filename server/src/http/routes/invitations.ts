@@ -1,12 +1,7 @@
+import { acceptInvitation } from '../../identity/accept-invitation.ts'
 import type { Services } from '../../services.ts'
-import {
-  acceptInvitation,
-  cancelInvitation,
-  inviteMember,
-  listInvitations,
-  previewInvitation,
-} from '../../tenancy/invitations.ts'
-import type { App } from '../app.ts'
+import { cancelInvitation, inviteMember, listInvitations, previewInvitation } from '../../tenancy/invitations.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { NoContent, problems } from '../schemas/common.ts'
 import {

@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../../errors.ts'
 import { createMetrics } from '../../metrics.ts'
 import type { Services } from '../../services.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 
 /** Addresses without a route are counted as one: they are whatever somebody asks for. */
 const NO_ROUTE = 'none'

@@ -1,6 +1,6 @@
 import type { Services } from '../../services.ts'
 import { readOrganization, renameOrganization, transferOwnership } from '../../tenancy/organization.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { OrganizationView, UpdateOrganization } from '../schemas/auth.ts'
 import { Message, problems } from '../schemas/common.ts'

@@ -1,5 +1,4 @@
 import { Type } from 'typebox'
-import { listPipelines } from '../../pipelines/list.ts'
 import {
   type ConnectorType,
   createSavedConnector,
@@ -8,9 +7,10 @@ import {
   readSavedConnector,
   requireSavedConnector,
   updateSavedConnector,
-} from '../../pipelines/saved-connectors.ts'
+} from '../../connections/saved-connectors.ts'
+import { listPipelines } from '../../pipelines/list.ts'
 import type { Services } from '../../services.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { sendJsonList } from '../json-list.ts'
 import { IdParams, NoContent, OptionalPaging, Paging, problems } from '../schemas/common.ts'

@@ -1,6 +1,6 @@
 import type { Services } from '../../services.ts'
 import { listMembers, readMember, removeMember, updateMemberRole } from '../../tenancy/members.ts'
-import type { App } from '../app.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { NoContent, problems } from '../schemas/common.ts'
 import { MemberList, MemberParams, MemberRole, MemberView, UpdateRole } from '../schemas/users.ts'

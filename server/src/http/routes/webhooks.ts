@@ -7,8 +7,8 @@ import {
   readWebhook,
   testWebhook,
   updateWebhook,
-} from '../../tenancy/webhooks.ts'
-import type { App } from '../app.ts'
+} from '../../webhooks/webhooks.ts'
+import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { IdParams, NoContent, problems } from '../schemas/common.ts'
 import {

@@ -105,7 +105,7 @@ export const PipelineQuery = Type.Object({
   source: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the source connector' })),
 })
 
-const Cursor = Type.Unsafe<import('../../connectors/contract.ts').Json>({
+const Cursor = Type.Unsafe<import('../../json/json.ts').Json>({
   description: 'Any JSON value; its meaning is the source’s own',
 })
 export const WriteState = Type.Object({ cursor: Cursor })
@@ -113,6 +113,6 @@ export const StateView = Type.Object({ cursor: Cursor, updated_at: Nullable(Time
 
 export const SchemaView = Type.Object({
   columns: Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
-  changes: Type.Array(Type.Unsafe<import('../../connectors/contract.ts').Json>({})),
+  changes: Type.Array(Type.Unsafe<import('../../json/json.ts').Json>({})),
   updated_at: Nullable(Timestamp),
 })

@@ -1,0 +1,39 @@
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BlobStore } from './blobs.ts'
+import { createLocalBlobs } from './local.ts'
+import { createS3Blobs } from './s3.ts'
+
+/** The part of the configuration that says where blobs lie. */
+export interface BlobSettings {
+  DATA_DIR: string
+  /** `file:` and a folder, or `s3://bucket/prefix`. Absent: `blobs` under DATA_DIR. */
+  BLOB_URL?: string | null | undefined
+  /** Absent: Amazon's own for the region. */
+  S3_ENDPOINT?: string | null | undefined
+  S3_REGION?: string | null | undefined
+  S3_ACCESS_KEY_ID?: string | null | undefined
+  S3_SECRET_ACCESS_KEY?: string | null | undefined
+}
+
+export function openBlobs(settings: BlobSettings): BlobStore {
+  const url = settings.BLOB_URL
+  if (!url) return createLocalBlobs(join(settings.DATA_DIR, 'blobs'))
+  if (url.startsWith('file://')) return createLocalBlobs(fileURLToPath(url))
+  if (url.startsWith('file:')) return createLocalBlobs(resolve(url.slice('file:'.length)))
+  const match = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(url)
+  if (!match) throw new Error(`BLOB_URL is '${url}'; it must read file:///folder or s3://bucket/prefix.`)
+  const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = settings
+  if (!S3_ACCESS_KEY_ID || !S3_SECRET_ACCESS_KEY) {
+    throw new Error('BLOB_URL names an S3 bucket, so S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set.')
+  }
+  const region = settings.S3_REGION || 'us-east-1'
+  return createS3Blobs({
+    endpoint: settings.S3_ENDPOINT || `https://s3.${region}.amazonaws.com`,
+    region,
+    bucket: match[1]!,
+    prefix: match[2] ?? '',
+    accessKeyId: S3_ACCESS_KEY_ID,
+    secretAccessKey: S3_SECRET_ACCESS_KEY,
+  })
+}

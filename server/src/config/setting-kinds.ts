@@ -1,0 +1,109 @@
+/** The kinds of settings there are: how each is read from text, and what is allowed. */
+
+import { parseRange } from '../egress/addresses.ts'
+import { parseAllow } from '../egress/allow-list.ts'
+
+/** Thrown by a parser; `allowed` completes the sentence "… is not allowed; it must be". */
+export class Refused extends Error {}
+
+export interface Setting<T> {
+  parse: (text: string) => T
+  /** Undefined means: no value unless given. */
+  default: T
+  /** How the default reads in the documentation, where it is computed. */
+  shown?: string
+  allowed: string
+  about: string
+  secret?: boolean
+}
+
+export const text = (allowed = 'text'): Pick<Setting<string>, 'parse' | 'allowed'> => ({
+  parse: (value) => value,
+  allowed,
+})
+
+export function integer(min: number, max: number): Pick<Setting<number>, 'parse' | 'allowed'> {
+  const allowed = `a whole number from ${min} to ${max}`
+  return {
+    allowed,
+    parse(value) {
+      const number = Number(value)
+      if (!/^-?\d+$/.test(value) || number < min || number > max) throw new Refused(allowed)
+      return number
+    },
+  }
+}
+
+export function oneOf<T extends string>(...values: T[]): Pick<Setting<T>, 'parse' | 'allowed'> {
+  const allowed = values.length === 1 ? `${values[0]}` : `one of ${values.join(', ')}`
+  return {
+    allowed,
+    parse(value) {
+      if (!(values as string[]).includes(value)) throw new Refused(allowed)
+      return value as T
+    },
+  }
+}
+
+export function url(...protocols: string[]): Pick<Setting<string>, 'parse' | 'allowed'> {
+  const allowed = `an address that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`
+  return {
+    allowed,
+    parse(value) {
+      if (!URL.canParse(value) || !protocols.includes(new URL(value).protocol)) throw new Refused(allowed)
+      return value.replace(/\/+$/, '')
+    },
+  }
+}
+
+export const optional = <T>(setting: Pick<Setting<T>, 'parse' | 'allowed'>) =>
+  ({ ...setting, default: undefined }) as Pick<Setting<T | undefined>, 'parse' | 'allowed' | 'default'>
+
+export const atLeast = (length: number): Pick<Setting<string>, 'parse' | 'allowed'> => {
+  const allowed = `at least ${length} characters`
+  return {
+    allowed,
+    parse(value) {
+      if (value.length < length) throw new Refused(allowed)
+      return value
+    },
+  }
+}
+
+export const list: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list',
+  parse: (value) =>
+    value
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+}
+
+export const allowList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of CIDRs, addresses, host names and host:port',
+  parse(value) {
+    const parsed = parseAllow(value)
+    if ('problem' in parsed)
+      throw new Refused(`a comma separated list of CIDRs, addresses, host names and host:port (${parsed.problem})`)
+    return parsed.allow
+  },
+}
+
+/** A key is 32 bytes in hex or base64, or a long text that is hashed to one. */
+export const keyRing: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of keys of at least 32 characters; the first one writes, all of them read',
+  parse(value) {
+    const keys = list.parse(value)
+    if (keys.length === 0 || keys.some((key) => key.length < 32)) throw new Refused(keyRing.allowed)
+    return keys
+  },
+}
+
+export const addressList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of addresses and CIDRs',
+  parse(value) {
+    const addresses = list.parse(value)
+    if (addresses.some((address) => parseRange(address) === null)) throw new Refused(addressList.allowed)
+    return addresses
+  },
+}

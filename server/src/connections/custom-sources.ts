@@ -1,0 +1,207 @@
+/**
+ * Custom sources: Python code under a source_name, kept in versions. Code that does not pass validation is never stored.
+ * A new version never touches a run under way, for runs carry the code they began with.
+ */
+import { randomUUID } from 'node:crypto'
+import { type ValidationResult, validateCode } from '../cell/validate.ts'
+import type { Zygote } from '../cell/zygote.ts'
+import { findSource } from '../connectors/registry.ts'
+import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { AppError, notFound } from '../errors.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
+
+export interface CustomSource {
+  id: string
+  name: string
+  source_name: string
+  streams: string[]
+  description: string | null
+  version: number
+  created_at: string
+}
+
+export interface CustomSourceWithCode extends CustomSource {
+  code: string
+  updated_at: string | null
+}
+
+export interface CustomSourceVersion {
+  version: number
+  streams: string[]
+  created_by_name: string | null
+  created_at: string
+}
+
+export interface CellServices {
+  db: Database
+  cells(): Zygote
+}
+
+const MAX_CODE_BYTES = 512 * 1024
+const MAX_ERRORS = 20
+const MAX_SOURCES = 1000
+
+const columns = sql`c.id, c.name, c.source_name, v.streams, c.description, c.version, c.created_at`
+const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version`
+
+export async function validateSource({ cells }: CellServices, actor: Actor, code: string): Promise<ValidationResult> {
+  checkCodeSize(code)
+  return validateCode(code, undefined, { zygote: cells(), organization_id: actor.organization_id })
+}
+
+export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Promise<Listed<CustomSource>> {
+  const matching = sql`FROM ${current} WHERE c.organization_id = ${actor.organization_id}`
+  return readList(
+    db,
+    page,
+    sql`SELECT ${columns} ${matching} ORDER BY c.created_at DESC, c.id`,
+    sql`SELECT 1 ${matching}`,
+  )
+}
+
+export async function readCustomSource(db: Queryable, actor: Actor, id: string): Promise<CustomSourceWithCode> {
+  const row = await db.first<CustomSourceWithCode>(sql`
+    SELECT ${columns}, v.code, c.updated_at FROM ${current} WHERE c.organization_id = ${actor.organization_id} AND c.id = ${id}`)
+  if (!row) throw notFound('Custom source')
+  return row
+}
+
+export async function createCustomSource(
+  services: CellServices,
+  actor: Actor,
+  input: { name: string; source_name: string; code: string; description?: string | null },
+): Promise<CustomSourceWithCode> {
+  const { source_name } = input
+  if (findSource(source_name))
+    throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
+  await requireRoom(services.db, actor)
+  const { extracted_streams: streams, extracted_schema } = await requireValid(services, actor, input.code, source_name)
+  const id = randomUUID()
+  try {
+    await services.db.execute(sql`
+      WITH made AS (
+        INSERT INTO custom_sources (id, organization_id, name, source_name, description)
+        VALUES (${id}, ${actor.organization_id}, ${input.name}, ${source_name}, ${input.description ?? null})),
+      logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id }, { name: input.name, source_name })})
+      ${insertVersion(actor, id, 1, input.code, streams, extracted_schema)}`)
+  } catch (error) {
+    if (isDatabaseError(error, UNIQUE_VIOLATION, 'custom_sources_name_key'))
+      throw new AppError(
+        'conflict',
+        `source_name: there is a custom source '${source_name}' already; choose another name`,
+      )
+    throw error
+  }
+  return readCustomSource(services.db, actor, id)
+}
+
+/** Every one of them is in the list of sources, with its streams. */
+async function requireRoom(db: Queryable, actor: Actor): Promise<void> {
+  const row = await db.first<{ count: number }>(
+    sql`SELECT count(*) AS count FROM custom_sources WHERE organization_id = ${actor.organization_id}`,
+  )
+  if (row!.count >= MAX_SOURCES)
+    throw new AppError(
+      'conflict',
+      `The organization has ${MAX_SOURCES} custom sources already; delete one that is unused`,
+    )
+}
+
+/** New code becomes a new version; the same code again does not. */
+export async function updateCustomSource(
+  services: CellServices,
+  actor: Actor,
+  id: string,
+  input: { name?: string; code?: string; description?: string | null },
+): Promise<CustomSourceWithCode> {
+  const before = await readCustomSource(services.db, actor, id)
+  const { code } = input
+  // Before the transaction: a connection should not wait for somebody's code.
+  const checked = code === undefined ? null : await requireValid(services, actor, code, before.source_name)
+  await services.db.transaction(async (tx) => {
+    const locked = await tx.first<{ version: number }>(sql`
+      SELECT version FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`)
+    if (!locked) throw notFound('Custom source')
+    const row = await readCustomSource(tx, actor, id)
+    const isNew = code !== undefined && code !== row.code
+    const version = isNew ? row.version + 1 : row.version
+    if (isNew)
+      await tx.execute(insertVersion(actor, id, version, code, checked!.extracted_streams, checked!.extracted_schema))
+    await tx.execute(sql`
+      UPDATE custom_sources SET name = ${input.name ?? row.name}, version = ${version}, updated_at = now(),
+             description = ${input.description === undefined ? row.description : input.description} WHERE id = ${id}`)
+    const details = { name: input.name ?? row.name, version, fields: fieldsOf(input, ['name', 'code', 'description']) }
+    await audit(tx, actor, 'custom_source.updated', { type: 'custom_source', id }, details)
+  })
+  return readCustomSource(services.db, actor, id)
+}
+
+/** Pipelines that use it stay; their next run says that it is gone. */
+export async function deleteCustomSource(db: Database, actor: Actor, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const row = await tx.first<{ name: string; source_name: string }>(sql`
+      DELETE FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} RETURNING name, source_name`)
+    if (!row) throw notFound('Custom source')
+    await audit(tx, actor, 'custom_source.deleted', { type: 'custom_source', id }, row as { name: string })
+  })
+}
+
+export async function listVersions(
+  db: Queryable,
+  actor: Actor,
+  id: string,
+  page: Paging,
+): Promise<Listed<CustomSourceVersion>> {
+  await readCustomSource(db, actor, id)
+  const matching = sql`FROM custom_source_versions v LEFT JOIN users u ON u.id = v.created_by WHERE v.custom_source_id = ${id}`
+  const listed = sql`SELECT v.version, v.streams, u.name AS created_by_name, v.created_at ${matching} ORDER BY v.version DESC`
+  return readList(db, page, listed, sql`SELECT 1 ${matching}`)
+}
+
+export async function readVersion(
+  db: Queryable,
+  actor: Actor,
+  id: string,
+  version: number,
+): Promise<CustomSourceVersion & { code: string }> {
+  const row = await db.first<CustomSourceVersion & { code: string }>(sql`
+    SELECT v.version, v.streams, u.name AS created_by_name, v.created_at, v.code
+      FROM custom_source_versions v JOIN custom_sources c ON c.id = v.custom_source_id LEFT JOIN users u ON u.id = v.created_by
+     WHERE c.organization_id = ${actor.organization_id} AND c.id = ${id} AND v.version = ${version}`)
+  if (!row) throw notFound('Version of this custom source')
+  return row
+}
+
+const insertVersion = (
+  actor: Actor,
+  id: string,
+  version: number,
+  code: string,
+  streams: string[] | null,
+  schema: ValidationResult['extracted_schema'],
+) => sql`
+  INSERT INTO custom_source_versions (custom_source_id, version, code, streams, config_schema, created_by)
+  VALUES (${id}, ${version}, ${code}, ${JSON.stringify(streams ?? [])}::jsonb, ${JSON.stringify(schema)}::jsonb, ${actor.user_id})`
+
+async function requireValid(
+  { cells }: CellServices,
+  actor: Actor,
+  code: string,
+  sourceName: string,
+): Promise<ValidationResult> {
+  checkCodeSize(code)
+  const options = { zygote: cells(), organization_id: actor.organization_id }
+  const result = await validateCode(code, sourceName, options)
+  if (result.valid) return result
+  const errors = result.errors.map(({ line, column, message }) => `line ${line}, column ${column}: ${message}`)
+  const rest = errors.length > MAX_ERRORS ? [`and ${errors.length - MAX_ERRORS} more`] : []
+  throw new AppError('invalid_input', `code: is not valid.\n${[...errors.slice(0, MAX_ERRORS), ...rest].join('\n')}`)
+}
+
+export function checkCodeSize(code: string): void {
+  const bytes = Buffer.byteLength(code)
+  if (bytes > MAX_CODE_BYTES)
+    throw new AppError('invalid_input', `code: is too large (${Math.ceil(bytes / 1024)} KB); at most 512 KB are taken`)
+}

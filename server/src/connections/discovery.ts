@@ -1,0 +1,89 @@
+/** What there is to connect: the built-in connectors, and among the sources the organization's own custom ones. */
+import type { ExtractedSchema } from '../cell/validate.ts'
+import { authenticationTypes } from '../connectors/authentication/authentication.ts'
+import type { Source } from '../connectors/contract.ts'
+import { destinations, sources } from '../connectors/registry.ts'
+import { type Queryable, sql } from '../database/database.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { asConnector } from './references.ts'
+
+/** Code is looked at to say what a source can do, and may take half a megabyte. */
+const READ_AT_ONCE = 20
+
+export interface ConnectorInfo {
+  name: string
+  display_name: string
+  description: string
+  example_config: Record<string, unknown>
+  config_schema: Record<string, unknown>
+  capabilities: Record<string, unknown>
+}
+
+export interface SourceInfo extends ConnectorInfo {
+  streams: string[]
+  auth_types: string[]
+}
+
+export async function listSources(db: Queryable, actor: Actor): Promise<SourceInfo[]> {
+  const all = sources.map(describeSource)
+  for (let after = ''; ; ) {
+    const custom = await db.query<CustomInfoRow>(sql`
+      SELECT c.id, c.name, c.source_name, c.description, c.version, v.streams, v.code, v.config_schema
+        FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
+       WHERE c.organization_id = ${actor.organization_id} AND c.source_name > ${after} ORDER BY c.source_name LIMIT ${READ_AT_ONCE}`)
+    all.push(...custom.map(describeCustom))
+    if (custom.length < READ_AT_ONCE) return all
+    after = custom.at(-1)!.source_name
+  }
+}
+
+export const listDestinations = (): ConnectorInfo[] =>
+  destinations.map(({ name, display_name, description, example_config, settings, capabilities }) => ({
+    name,
+    display_name,
+    description,
+    example_config,
+    config_schema: settings as unknown as Record<string, unknown>,
+    capabilities: { ...capabilities },
+  }))
+
+const describeSource = (source: Source): SourceInfo => ({
+  name: source.name,
+  display_name: source.display_name,
+  description: source.description,
+  streams: source.streams === 'dynamic' ? ['dynamic'] : [...source.streams],
+  auth_types: [...source.auth_types],
+  example_config: source.example_config,
+  config_schema: source.settings as unknown as Record<string, unknown>,
+  capabilities: { ...source.capabilities },
+})
+
+interface CustomInfoRow {
+  id: string
+  name: string
+  source_name: string
+  description: string | null
+  version: number
+  streams: string[]
+  code: string
+  config_schema: ExtractedSchema
+}
+
+function describeCustom(row: CustomInfoRow): SourceInfo {
+  const fields = row.config_schema.config_fields ?? []
+  const type = row.config_schema.auth_type
+  return {
+    ...describeSource(asConnector(row)),
+    display_name: row.name,
+    description: row.description ?? '',
+    auth_types: type ? [type] : Object.keys(authenticationTypes),
+    config_schema: {
+      type: 'object',
+      properties: Object.fromEntries(
+        fields.map(({ name, type_hint }) => [name, type_hint === null ? {} : { description: type_hint }]),
+      ),
+      required: fields.filter((field) => field.required).map((field) => field.name),
+      additionalProperties: true,
+    },
+  }
+}

@@ -1,0 +1,115 @@
+/** The two sides of a config: which connector is meant, and whether its settings are right and complete. */
+import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
+import type { Destination } from '../connectors/contract.ts'
+import { destinations, findDestination, sources } from '../connectors/registry.ts'
+import { nearest } from '../connectors/settings/nearest.ts'
+import { type Fields, findOverrideFaults, findSettingsFaults } from '../connectors/settings/settings.ts'
+import type { SecretBox } from '../database/secret-box.ts'
+import { type DestinationConfig, frames, type SourceConfig } from './endpoint-shape.ts'
+import { findTraits, openSaved, type References, type SavedRow, type SourceTraits } from './references.ts'
+
+/** The shape of one side, inline or saved. */
+export function findEndpointFaults(
+  part: 'source' | 'destination' | 'probed_source',
+  value: Fields,
+  path: string,
+): string[] {
+  const saved = Object.hasOwn(value, 'saved_connector_id')
+  if (saved && Object.hasOwn(value, 'name')) return [`${path}: give either name or saved_connector_id, not both`]
+  if (saved && Object.hasOwn(value, 'authentication'))
+    return [`${path}.authentication: is fixed by the saved connector; leave it out`]
+  return findSettingsFaults(frames[part][saved ? 'saved' : 'inline'], value, path)
+}
+
+/** A source of a config, or null where it is not clear which one is meant. Its faults are added to the list. */
+export function checkSource(
+  source: Omit<SourceConfig, 'stream'> & { stream?: string },
+  references: References,
+  box: SecretBox,
+  path: string,
+  faults: string[],
+): SourceTraits | null {
+  const saved = source.saved_connector_id !== undefined
+  if (saved && !isRightType('source', references.source, path, faults)) return null
+  const name = saved ? references.source!.connector_name : source.name!
+  const traits = findTraits(name, references.custom)
+  if (!traits) {
+    faults.push(saved ? gone('source', name, path) : unknownConnector('source', name, `${path}.name`))
+    return null
+  }
+  const { stream } = source
+  if (stream !== undefined && traits.streams !== 'dynamic' && !traits.streams.includes(stream))
+    faults.push(`${path}.stream: no stream '${stream.slice(0, 100)}' in ${name}; it has ${traits.streams.join(', ')}`)
+  if (saved) faults.push(...findSavedFaults(references.source!, traits.settings, source.config, path, box))
+  else {
+    if (source.authentication !== undefined)
+      faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
+    if (traits.settings) faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
+  }
+  if (traits.settings && references.run_found === false)
+    faults.push(`${path}.config.run_id: there is no run with this id`)
+  return traits
+}
+
+export function checkDestination(
+  destination: DestinationConfig,
+  references: References,
+  box: SecretBox,
+  path: string,
+  faults: string[],
+): Destination | null {
+  const saved = destination.saved_connector_id !== undefined
+  if (saved && !isRightType('destination', references.destination, path, faults)) return null
+  const name = saved ? references.destination!.connector_name : destination.name!
+  const found = findDestination(name)
+  if (!found) {
+    faults.push(saved ? gone('destination', name, path) : unknownConnector('destination', name, `${path}.name`))
+    return null
+  }
+  if (saved) faults.push(...findSavedFaults(references.destination!, found.settings, destination.config, path, box))
+  else faults.push(...findSettingsFaults(found.settings, destination.config ?? {}, `${path}.config`))
+  return found
+}
+
+function isRightType(type: 'source' | 'destination', row: SavedRow | null, path: string, faults: string[]): boolean {
+  if (row?.type === type) return true
+  faults.push(
+    row
+      ? `${path}.saved_connector_id: '${row.name}' is a saved ${row.type}; a saved ${type} is needed here`
+      : `${path}.saved_connector_id: there is no saved ${type} with this id`,
+  )
+  return false
+}
+
+/** The settings beside a saved connector, and whether both together are complete. */
+function findSavedFaults(
+  row: SavedRow,
+  settings: SourceTraits['settings'],
+  override: unknown,
+  path: string,
+  box: SecretBox,
+): string[] {
+  const { config, lost } = openSaved(box, row)
+  if (config === null) return [`${path}.saved_connector_id: ${lost}`]
+  if (settings === null)
+    return Object.keys(override ?? {}).map(
+      (name) => `${path}.config.${name}: is fixed by the saved connector; leave it out`,
+    )
+  const faults = override === undefined ? [] : findOverrideFaults(settings, override, `${path}.config`)
+  if (faults.length > 0) return faults
+  const stored = row.type === 'source' ? config.config : config
+  return findSettingsFaults(settings, { ...stored, ...(override as object) }, `${path}.config`)
+}
+
+const gone = (type: 'source' | 'destination', name: string, path: string) =>
+  `${path}.saved_connector_id: its connector '${name}' is no ${type} of this organization any more`
+
+export function unknownConnector(type: 'source' | 'destination', name: string, path: string): string {
+  const known = (type === 'source' ? sources : destinations).map((connector) => connector.name)
+  const near = nearest(name, known)
+  const hint =
+    near === null
+      ? `use ${known.join(', ')}${type === 'source' ? ' or a custom source' : ''}`
+      : `did you mean '${near}'?`
+  return `${path}: there is no ${type} '${name.slice(0, 100)}'; ${hint}`
+}

@@ -1,0 +1,191 @@
+/**
+ * What a config refers to, read in one statement: saved connectors, a custom source, the domain, and the database's
+ * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
+ */
+import { pythonSource } from '../cell/python-source.ts'
+import { DYNAMIC_STREAMS } from '../cell/validate.ts'
+import type { Zygote } from '../cell/zygote.ts'
+import type { Source, SourceCapabilities } from '../connectors/contract.ts'
+import { findSource } from '../connectors/registry.ts'
+import { isObject } from '../connectors/settings/settings.ts'
+import { type Queryable, raw, type Statement, sql } from '../database/database.ts'
+import { type SecretBox, SecretLost } from '../database/secret-box.ts'
+import type { Json } from '../json/json.ts'
+import type { SavedSourceConfig } from './endpoint-shape.ts'
+
+export interface SavedRow {
+  id: string
+  organization_id: string
+  type: 'source' | 'destination'
+  name: string
+  connector_name: string
+  config_box: Buffer
+}
+
+export interface CustomRow {
+  id: string
+  source_name: string
+  version: number
+  streams: string[]
+  code: string
+}
+
+export interface References {
+  now: Date
+  source: SavedRow | null
+  destination: SavedRow | null
+  custom: CustomRow | null
+  domain: { id: string; name: string } | null
+  /** False where the settings name the output of a run that is not there. */
+  run_found?: boolean
+}
+
+/** The ids and names that a config of any shape gives. What is malformed is left out here and refused by the check. */
+export interface Wanted {
+  source_id: string | null
+  source_name: string | null
+  destination_id: string | null
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+export function wantedBy(config: unknown): Wanted {
+  const part = (name: string) => (isObject(config) && isObject(config[name]) ? config[name] : {})
+  const id = (value: unknown) => (typeof value === 'string' && UUID.test(value) ? value.toLowerCase() : null)
+  const { name, saved_connector_id } = part('source')
+  return {
+    source_id: id(saved_connector_id),
+    source_name: typeof name === 'string' ? name : null,
+    destination_id: id(part('destination').saved_connector_id),
+  }
+}
+
+interface ReferenceRow {
+  now: string
+  source: SavedRow | null
+  destination: SavedRow | null
+  custom: CustomRow | null
+  domain: { id: string; name: string } | null
+}
+
+const savedAs = (alias: Statement) => sql`
+  CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'organization_id', ${alias}.organization_id, 'type', ${alias}.type,
+    'name', ${alias}.name, 'connector_name', ${alias}.connector_name, 'config_box', encode(${alias}.config_box, 'base64')) END`
+const SOURCE = savedAs(raw('s'))
+const DESTINATION = savedAs(raw('d'))
+
+export async function loadReferences(
+  db: Queryable,
+  organizationId: string,
+  wanted: Wanted,
+  domainId: string | null = null,
+): Promise<References> {
+  const row = (await db.first<ReferenceRow>(sql`
+    SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
+           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code) END AS custom,
+           CASE WHEN g.id IS NOT NULL THEN json_build_object('id', g.id, 'name', g.name) END AS domain
+      FROM (SELECT ${organizationId}::uuid AS id) o
+      LEFT JOIN saved_connectors s ON s.organization_id = o.id AND s.id = ${wanted.source_id}
+      LEFT JOIN saved_connectors d ON d.organization_id = o.id AND d.id = ${wanted.destination_id}
+      LEFT JOIN custom_sources c ON c.organization_id = o.id AND c.source_name = coalesce(s.connector_name, ${wanted.source_name}::text)
+      LEFT JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
+      LEFT JOIN domains g ON g.organization_id = o.id AND g.id = ${domainId}`))!
+  return toReferences(row)
+}
+
+function toReferences(row: ReferenceRow): References {
+  const opened = (saved: SavedRow | null) =>
+    saved && { ...saved, config_box: Buffer.from(saved.config_box as unknown as string, 'base64') }
+  return { ...row, now: new Date(row.now), source: opened(row.source), destination: opened(row.destination) }
+}
+
+/** The same for many configs of many organizations in one statement, in their order. */
+export async function loadManyReferences(
+  db: Queryable,
+  wanted: (Wanted & { organization_id: string })[],
+): Promise<References[]> {
+  const rows = await db.query<ReferenceRow>(sql`
+    SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
+           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code) END AS custom,
+           NULL AS domain
+      FROM unnest(${wanted.map((w) => w.organization_id)}::uuid[], ${wanted.map((w) => w.source_id)}::uuid[],
+                  ${wanted.map((w) => w.source_name)}::text[], ${wanted.map((w) => w.destination_id)}::uuid[])
+           WITH ORDINALITY AS o (id, source_id, source_name, destination_id, place)
+      LEFT JOIN saved_connectors s ON s.organization_id = o.id AND s.id = o.source_id
+      LEFT JOIN saved_connectors d ON d.organization_id = o.id AND d.id = o.destination_id
+      LEFT JOIN custom_sources c ON c.organization_id = o.id AND c.source_name = coalesce(s.connector_name, o.source_name)
+      LEFT JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
+     ORDER BY o.place`)
+  return rows.map(toReferences)
+}
+
+export const placeOfSaved = (row: Pick<SavedRow, 'id' | 'organization_id'>) => ({
+  organization_id: row.organization_id,
+  column: 'saved_connectors.config_box',
+  row_id: row.id,
+})
+
+/** A saved config, or the sentence that says why it does not open. */
+export function openSaved(
+  box: SecretBox,
+  row: SavedRow,
+): { config: SavedSourceConfig & Record<string, Json>; lost: null } | { config: null; lost: string } {
+  try {
+    return { config: box.open(placeOfSaved(row), row.config_box), lost: null }
+  } catch (error) {
+    if (!(error instanceof SecretLost)) throw error
+    return { config: null, lost: `The saved ${row.type} '${row.name}' can not be opened. ${error.message}` }
+  }
+}
+
+/** The run whose output the settings of a source name, if any. */
+export function runWantedBy(config: unknown): string | null {
+  const source = isObject(config) && isObject(config.source) ? config.source : {}
+  const runId = isObject(source.config) ? source.config.run_id : undefined
+  return typeof runId === 'string' ? runId : null
+}
+
+export const hasRun = async (db: Queryable, organizationId: string, runId: string): Promise<boolean> =>
+  (await db.first(
+    sql`SELECT 1 FROM runs WHERE organization_id = ${organizationId} AND id::text = ${runId.toLowerCase()}`,
+  )) !== null
+
+/** What a check needs to know of a source, built in or custom. */
+export interface SourceTraits {
+  name: string
+  streams: readonly string[] | 'dynamic'
+  /** Null: any type, with any params. */
+  auth_types: readonly string[] | null
+  /** Null: any settings. */
+  settings: Source['settings'] | null
+  capabilities: Pick<SourceCapabilities, 'incremental' | 'own_cursor'>
+}
+
+/** A custom source whose get_streams has to ask a server first. */
+export const isDynamic = (streams: readonly string[]): boolean => streams.length === 1 && streams[0] === DYNAMIC_STREAMS
+
+export function findTraits(name: string, custom: CustomRow | null): SourceTraits | null {
+  const source = findSource(name)
+  if (source) return source
+  if (custom === null || custom.source_name !== name) return null
+  const { capabilities } = asConnector(custom)
+  return {
+    name,
+    streams: isDynamic(custom.streams) ? 'dynamic' : custom.streams,
+    auth_types: null,
+    settings: null,
+    capabilities: { ...capabilities, own_cursor: true },
+  }
+}
+
+/** A custom source in the form of every other; its code runs in the given cells, by default those of the process. */
+export const asConnector = (custom: CustomRow, zygote?: Zygote, organizationId?: string): Source =>
+  pythonSource({
+    source_name: custom.source_name,
+    display_name: custom.source_name,
+    description: '',
+    code: custom.code,
+    streams: custom.streams,
+    ...(zygote && { zygote }),
+    ...(organizationId && { organization_id: organizationId }),
+  })

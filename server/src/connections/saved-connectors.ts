@@ -1,0 +1,211 @@
+/** Saved connectors: the settings and credentials of a source or a destination under a name, for many pipelines to use. */
+import { randomUUID } from 'node:crypto'
+import type { TSchema } from 'typebox'
+import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
+import { findDestination } from '../connectors/registry.ts'
+import { findSettingsFaults, isObject, type Node } from '../connectors/settings/settings.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { type SecretBox, SecretLost } from '../database/secret-box.ts'
+import { AppError, notFound } from '../errors.ts'
+import type { Json } from '../json/json.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
+import { can } from '../tenancy/permissions.ts'
+import { findSizeFault } from './config-size.ts'
+import { unknownConnector } from './endpoint-faults.ts'
+import { type SavedSourceConfig, savedSourceFrame } from './endpoint-shape.ts'
+import { refuse } from './faults.ts'
+import { hasMask, maskDestinationConfig, maskSourceConfig, restoreMasks } from './masks.ts'
+import { findTraits, loadReferences, placeOfSaved } from './references.ts'
+
+export type ConnectorType = 'source' | 'destination'
+export type SavedConfig = Record<string, Json>
+
+export interface SavedConnector {
+  id: string
+  name: string
+  type: ConnectorType
+  connector_name: string
+  description: string | null
+  created_at: string
+}
+
+export interface SavedConnectorInput {
+  name: string
+  connector_name: string
+  config: unknown
+  description?: string | null
+}
+
+interface Stores {
+  db: Database
+  box: SecretBox
+}
+
+const columns = sql`id, name, type, connector_name, description, created_at`
+
+export function listSavedConnectors(
+  db: Queryable,
+  actor: Actor,
+  type: ConnectorType,
+  page: Paging,
+): Promise<Listed<SavedConnector>> {
+  const matching = sql`FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type}`
+  return readList(db, page, sql`SELECT ${columns} ${matching} ORDER BY created_at DESC, id`, sql`SELECT 1 ${matching}`)
+}
+
+/** With its config; secrets are masked for those who may not write. */
+export async function readSavedConnector(
+  { db, box }: Stores,
+  actor: Actor,
+  type: ConnectorType,
+  id: string,
+): Promise<SavedConnector & { config: SavedConfig }> {
+  const row = await db.first<SavedConnector & { config_box: Buffer }>(sql`
+    SELECT ${columns}, config_box FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}`)
+  if (!row) throw notFound(`Saved ${type}`)
+  const { config_box, ...connector } = row
+  const config = openConfig(box, { ...row, organization_id: actor.organization_id }, config_box)
+  if (can(actor, 'connectors:write')) return { ...connector, config }
+  const masked =
+    type === 'source'
+      ? maskSourceConfig(row.connector_name, config as SavedSourceConfig)
+      : maskDestinationConfig(row.connector_name, config)
+  return { ...connector, config: masked as SavedConfig }
+}
+
+export async function createSavedConnector(
+  { db, box }: Stores,
+  actor: Actor,
+  type: ConnectorType,
+  input: SavedConnectorInput,
+): Promise<SavedConnector> {
+  const config = restoreMasks(input.config, undefined, 'config')
+  await checkSavedConfig(db, actor.organization_id, type, input.connector_name, config)
+  const id = randomUUID()
+  const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
+  const row = await db.first<SavedConnector>(sql`
+    WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id }, { name: input.name, connector_name: input.connector_name })})
+    INSERT INTO saved_connectors (id, organization_id, type, name, connector_name, config_box, description)
+    VALUES (${id}, ${actor.organization_id}, ${type}, ${input.name}, ${input.connector_name}, ${sealed}, ${input.description ?? null})
+    RETURNING ${columns}`)
+  return row!
+}
+
+/** What is absent stays. A whole new config may be given although the key of the stored one is lost. */
+export async function updateSavedConnector(
+  { db, box }: Stores,
+  actor: Actor,
+  type: ConnectorType,
+  id: string,
+  input: { name?: string; config?: unknown; description?: string | null },
+): Promise<SavedConnector> {
+  return db.transaction(async (tx) => {
+    const row = await tx.first<SavedConnector & { config_box: Buffer }>(sql`
+      SELECT ${columns}, config_box FROM saved_connectors
+       WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id} FOR UPDATE`)
+    if (!row) throw notFound(`Saved ${type}`)
+    const place = { id, organization_id: actor.organization_id }
+    let sealed = row.config_box
+    if (input.config !== undefined) {
+      const config = hasMask(input.config)
+        ? restoreMasks(input.config, openConfig(box, { ...row, ...place }, row.config_box), 'config')
+        : input.config
+      await checkSavedConfig(tx, actor.organization_id, type, row.connector_name, config)
+      sealed = box.seal(placeOfSaved(place), config)
+    }
+    const changed = await tx.first<SavedConnector>(sql`
+      UPDATE saved_connectors SET name = ${input.name ?? row.name}, config_box = ${sealed},
+             description = ${input.description === undefined ? row.description : input.description}, updated_at = now()
+       WHERE id = ${id} RETURNING ${columns}`)
+    await audit(
+      tx,
+      actor,
+      `saved_${type}.updated`,
+      { type: 'saved_connector', id },
+      { name: changed!.name, fields: fieldsOf(input, ['name', 'config', 'description']) },
+    )
+    return changed!
+  })
+}
+
+/** Pipelines that use it stay; their next run says that it is gone. */
+export async function deleteSavedConnector(db: Database, actor: Actor, type: ConnectorType, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const row = await tx.first<{ name: string }>(sql`
+      DELETE FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id} RETURNING name`)
+    if (!row) throw notFound(`Saved ${type}`)
+    await audit(tx, actor, `saved_${type}.deleted`, { type: 'saved_connector', id }, { name: row.name })
+  })
+}
+
+export async function requireSavedConnector(
+  db: Queryable,
+  actor: Actor,
+  type: ConnectorType,
+  id: string,
+): Promise<void> {
+  const row = await db.first(sql`
+    SELECT 1 FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}`)
+  if (!row) throw notFound(`Saved ${type}`)
+}
+
+function openConfig(
+  box: SecretBox,
+  row: { id: string; organization_id: string; type: ConnectorType },
+  sealed: Buffer,
+): SavedConfig {
+  try {
+    return box.open(placeOfSaved(row), sealed)
+  } catch (error) {
+    if (!(error instanceof SecretLost)) throw error
+    throw new AppError('conflict', `The config of this saved ${row.type} can not be opened. ${error.message}`)
+  }
+}
+
+async function checkSavedConfig(
+  db: Queryable,
+  organizationId: string,
+  type: ConnectorType,
+  connectorName: string,
+  config: unknown,
+): Promise<void> {
+  const size = findSizeFault(config, 'config')
+  if (size !== null) throw refuse([size])
+  const faults =
+    type === 'source'
+      ? await findSourceFaults(db, organizationId, connectorName, config)
+      : findDestinationFaults(connectorName, config)
+  if (faults.length > 0) throw refuse(faults)
+}
+
+function findDestinationFaults(connectorName: string, config: unknown): string[] {
+  const destination = findDestination(connectorName)
+  if (!destination) return [unknownConnector('destination', connectorName, 'connector_name')]
+  return findSettingsFaults(withoutOverrides(destination.settings), config, 'config')
+}
+
+async function findSourceFaults(
+  db: Queryable,
+  organizationId: string,
+  connectorName: string,
+  config: unknown,
+): Promise<string[]> {
+  const wanted = { source_id: null, source_name: connectorName, destination_id: null }
+  const traits = findTraits(connectorName, (await loadReferences(db, organizationId, wanted)).custom)
+  if (!traits) return [unknownConnector('source', connectorName, 'connector_name')]
+  const faults = findSettingsFaults(savedSourceFrame, config, 'config')
+  if (faults.length > 0 || !isObject(config)) return faults
+  if (config.authentication !== undefined)
+    faults.push(...findAuthenticationFaults(config.authentication, traits.auth_types, 'config.authentication'))
+  if (traits.settings)
+    faults.push(...findSettingsFaults(withoutOverrides(traits.settings), config.config ?? {}, 'config.config'))
+  return faults
+}
+
+/** A setting that each pipeline may give for itself, such as a table, need not be there yet. */
+function withoutOverrides(schema: TSchema): TSchema {
+  const { properties = {}, required = [] } = schema as Node
+  return { ...schema, required: required.filter((name) => !properties[name]?.override) } as TSchema
+}

@@ -1,0 +1,84 @@
+/** The authentication types of sources and their params. Custom sources may use types of their own, with any params. */
+import Type, { type TObject } from 'typebox'
+import { type Authentication, secret } from '../contract.ts'
+import { MASK, maskSecrets, secretValues, unmaskSecrets } from '../settings/secrets.ts'
+import { findSettingsFaults, isObject } from '../settings/settings.ts'
+
+const closed = { additionalProperties: false }
+const text = (description: string) => Type.String({ minLength: 1, description })
+
+export const authenticationTypes: Readonly<Record<string, TObject>> = {
+  none: Type.Object({}, closed),
+  api_key: Type.Object(
+    {
+      token: secret(text('The key.')),
+      header: Type.Optional(text('The header that carries it; X-API-Key unless given.')),
+    },
+    closed,
+  ),
+  bearer: Type.Object({ token: secret(text('The bearer token.')) }, closed),
+  basic: Type.Object({ username: text('The user.'), password: secret(Type.String()) }, closed),
+  oauth2_client_credentials: Type.Object(
+    {
+      token_url: text('Where tokens are given out.'),
+      client_id: text('The client.'),
+      client_secret: secret(text('Its secret.')),
+      scope: Type.Optional(text('Scopes, separated by spaces.')),
+    },
+    closed,
+  ),
+}
+
+/** Each is a secret to look for in every line of a log. */
+const MOST_PARAMS = 100
+
+export const NO_AUTHENTICATION: Authentication = { type: 'none', params: {} }
+
+/** Faults of an `authentication` object. `allowed` null: any type (custom sources). `none` is always accepted. */
+export function findAuthenticationFaults(value: unknown, allowed: readonly string[] | null, path: string): string[] {
+  if (!isObject(value)) return [`${path}: must be an object with type and params`]
+  const unknown = Object.keys(value).filter((name) => name !== 'type' && name !== 'params')
+  if (unknown.length > 0) return unknown.map((name) => `${path}.${name}: unknown field; known are type, params`)
+  if (typeof value.type !== 'string' || value.type === '') return [`${path}.type: must be a string`]
+  if (value.params !== undefined && !isObject(value.params)) return [`${path}.params: must be an object`]
+  if (Object.keys(value.params ?? {}).length > MOST_PARAMS)
+    return [`${path}.params: must have at most ${MOST_PARAMS} parameters`]
+  const schema = Object.hasOwn(authenticationTypes, value.type) ? authenticationTypes[value.type] : undefined
+  if (allowed !== null && value.type !== 'none' && !allowed.includes(value.type)) {
+    return [`${path}.type: '${value.type.slice(0, 60)}' is not offered here; use ${[...allowed, 'none'].join(', ')}`]
+  }
+  if (allowed === null || !schema) return []
+  return findSettingsFaults(schema, value.params ?? {}, `${path}.params`)
+}
+
+/** A copy with its secrets masked. Of a type we do not know every param may be one. */
+export function maskAuthentication(value: Authentication): Authentication {
+  const schema = schemaOf(value)
+  if (schema) return { ...value, params: maskSecrets(schema, value.params) as Authentication['params'] }
+  return { ...value, params: Object.fromEntries(Object.keys(value.params ?? {}).map((name) => [name, MASK])) }
+}
+
+/** A copy of what was sent with every mask replaced by what is stored. */
+export function unmaskAuthentication(incoming: Authentication, stored: Authentication | null): Authentication {
+  const schema = schemaOf(incoming)
+  if (schema)
+    return { ...incoming, params: unmaskSecrets(schema, incoming.params, stored?.params) as Authentication['params'] }
+  const params = { ...incoming.params }
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== MASK) continue
+    if (stored && Object.hasOwn(stored.params, name)) params[name] = stored.params[name]!
+    else delete params[name]
+  }
+  return { ...incoming, params }
+}
+
+/** The secrets inside, for the redaction of logs. */
+export function authenticationSecrets(value: Authentication): string[] {
+  const schema = schemaOf(value)
+  if (schema) return secretValues(schema, value.params)
+  return Object.values(value.params ?? {}).filter((param): param is string => typeof param === 'string' && param !== '')
+}
+
+function schemaOf(value: Authentication): TObject | undefined {
+  return Object.hasOwn(authenticationTypes, value.type) ? authenticationTypes[value.type] : undefined
+}

@@ -1,0 +1,93 @@
+/**
+ * COPY … FROM STDIN. `write` resolves when more may be written, so the server's speed is felt by the source. The rows
+ * are the server's only after `finish`, and visible only after the transaction around it.
+ */
+import type { Submittable } from 'pg'
+import type { Session, streamOf } from '../shared/session.ts'
+
+interface Wire {
+  query(text: string): void
+  stream: ReturnType<typeof streamOf>
+}
+
+const COPY_DATA = 0x64
+const copyDone = Buffer.from([0x63, 0, 0, 0, 4])
+
+export class CopyIn implements Submittable {
+  readonly #text: string
+  #wire: Wire | null = null
+  #error: Error | null = null
+  #count = 0
+  readonly #opened = Promise.withResolvers<void>()
+  readonly #finished = Promise.withResolvers<number>()
+  #drained: PromiseWithResolvers<void> | null = null
+
+  constructor(text: string) {
+    this.#text = text
+    // Whoever writes or finishes next hears of an error; until then it must not end the process.
+    this.#opened.promise.catch(() => {})
+    this.#finished.promise.catch(() => {})
+  }
+
+  submit(connection: unknown): void {
+    this.#wire = connection as Wire
+    this.#wire.query(this.#text)
+  }
+
+  handleCopyInResponse(): void {
+    this.#opened.resolve()
+  }
+
+  handleError(error: Error): void {
+    this.#error = error
+    this.#opened.reject(error)
+    this.#finished.reject(error)
+    this.#drained?.reject(error)
+  }
+
+  handleCommandComplete(message: { text?: string }): void {
+    this.#count = Number(/COPY (\d+)/.exec(message.text ?? '')?.[1] ?? 0)
+  }
+
+  handleReadyForQuery(): void {
+    this.#finished.resolve(this.#count)
+  }
+
+  /** `onSent` is called when the bytes have left and may be overwritten. */
+  async write(bytes: Buffer, onSent?: () => void): Promise<void> {
+    await this.#opened.promise
+    if (this.#error) throw this.#error
+    const stream = this.#wire!.stream
+    const head = Buffer.allocUnsafe(5)
+    head[0] = COPY_DATA
+    head.writeUInt32BE(bytes.length + 4, 1)
+    stream.cork()
+    stream.write(head)
+    const free = stream.write(bytes, onSent)
+    stream.uncork()
+    if (free) return
+    const drained = Promise.withResolvers<void>()
+    this.#drained = drained
+    stream.once('drain', drained.resolve)
+    try {
+      await drained.promise
+    } finally {
+      stream.off('drain', drained.resolve)
+      this.#drained = null
+    }
+  }
+
+  /** The number of rows the server took. */
+  async finish(): Promise<number> {
+    await this.#opened.promise
+    if (this.#error) throw this.#error
+    this.#wire!.stream.write(copyDone)
+    return this.#finished.promise
+  }
+}
+
+export function copyIn(session: Session, text: string): CopyIn {
+  const copy = new CopyIn(text)
+  session.client.query(copy)
+  return copy
+}

@@ -1,0 +1,186 @@
+/** The postgres destination: settings, checks and the way into a load (load.ts has the protocol). */
+import { type Static, Type } from 'typebox'
+import {
+  ConnectorError,
+  type Context,
+  type Destination,
+  type FenceContext,
+  type Load,
+  type LoadContext,
+  overridable,
+} from '../../contract.ts'
+import { makeSafe, postgresNames } from '../../types/names.ts'
+import { explainFailure } from '../shared/errors.ts'
+import { quoteName, splitStream } from '../shared/names.ts'
+import { destinationNotes } from '../shared/notes.ts'
+import { describeTarget, openSession, type Session } from '../shared/session.ts'
+import { connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { openLoad } from './load.ts'
+import { applicationOf, ensureMarks, fence, type LoadAttempt } from './marks.ts'
+
+const settings = Type.Object(
+  {
+    ...connectionSettings,
+    schema: Type.Optional(
+      overridable(
+        Type.String({
+          minLength: 1,
+          default: 'public',
+          description: 'Schema of the table; created where it is missing.',
+        }),
+      ),
+    ),
+    table: Type.Optional(
+      overridable(
+        Type.String({ minLength: 1, description: 'Name of the table. Default: the last part of the stream.' }),
+      ),
+    ),
+    statement_timeout_seconds: Type.Optional(
+      overridable(
+        Type.Integer({
+          minimum: 0,
+          default: 3600,
+          description: 'The server ends a statement, and so the load of one checkpoint, that takes longer. 0: never.',
+        }),
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+type Settings = Static<typeof settings>
+
+export const postgresDestination: Destination<typeof settings> = {
+  kind: 'destination',
+  name: 'postgres',
+  display_name: 'PostgreSQL',
+  description: 'A table in a PostgreSQL database, loaded by COPY, exactly once.',
+  settings,
+  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['copy', 'ndjson'], commits: 'mark' },
+  example_config: {
+    name: 'postgres',
+    config: {
+      host: 'db.example.com',
+      database: 'warehouse',
+      user: 'loader',
+      password: 'a password',
+      tls: { mode: 'require' },
+      schema: 'public',
+      table: 'orders',
+    },
+  },
+  notes: destinationNotes,
+
+  async check(context) {
+    await withSession(context, 'sluice check', (session) => checkRights(session, context.config))
+  },
+
+  async fence(context) {
+    const attempt = attemptOf(context)
+    await context.fault('postgres.fence.before')
+    const mark = await withSession(context, applicationOf(attempt), async (session) => {
+      await ensureMarks(session, attempt.schema)
+      return fence(session, attempt)
+    })
+    await context.fault('postgres.fence.after')
+    if (mark === null) return null
+    const { seq, checkpoint, cursor, published } = mark
+    return { seq, attempt: mark.attempt, checkpoint, cursor, published }
+  },
+
+  async open(context) {
+    const attempt = attemptOf(context)
+    const table = context.config.table ?? makeSafe(splitStream(context.stream).at(-1) ?? context.stream, postgresNames)
+    return explained(context, async () => {
+      const load = await openLoad({
+        context: context as LoadContext,
+        attempt,
+        target: { schema: attempt.schema, table },
+        openSession: (signal) => open({ ...context, signal }, applicationOf(attempt)),
+      })
+      return explainLoad(context, load)
+    })
+  },
+}
+
+function attemptOf({
+  config,
+  pipeline_id,
+  run_id,
+  seq,
+  attempt,
+}: FenceContext<Settings> | LoadContext<Settings>): LoadAttempt {
+  return { schema: config.schema ?? 'public', pipeline_id, run_id, seq, attempt }
+}
+
+function open(context: Context<Settings>, application: string): Promise<Session> {
+  return openSession(resolveTarget(context.config), {
+    egress: context.egress,
+    signal: context.signal,
+    side: 'destination',
+    application,
+    statementTimeoutSeconds: context.config.statement_timeout_seconds ?? 3600,
+  })
+}
+
+async function explained<T>(context: Context<Settings>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    context.signal.throwIfAborted()
+    throw explainFailure(error, 'destination', describeTarget(resolveTarget(context.config)))
+  }
+}
+
+function explainLoad(context: Context<Settings>, load: Load): Load {
+  return {
+    write: (page) => explained(context, () => load.write(page)),
+    commit: (checkpoint, cursor) => explained(context, () => load.commit(checkpoint, cursor)),
+    publish: (checkpoint, cursor) => explained(context, () => load.publish(checkpoint, cursor)),
+    abort: () => load.abort(),
+  }
+}
+
+function withSession<T>(
+  context: Context<Settings>,
+  application: string,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  return explained(context, async () => {
+    const session = await open(context, application)
+    try {
+      return await work(session)
+    } finally {
+      await session.close()
+    }
+  })
+}
+
+async function checkRights(session: Session, config: Settings): Promise<void> {
+  const schema = config.schema ?? 'public'
+  const [row] = await session.query<{
+    found: boolean
+    may_create: boolean
+    may_create_schema: boolean
+    read_only: string
+  }>(
+    `SELECT to_regnamespace($1) IS NOT NULL AS found,
+            coalesce(has_schema_privilege(to_regnamespace($1)::oid, 'CREATE'), false) AS may_create,
+            has_database_privilege(current_database(), 'CREATE') AS may_create_schema, current_setting('transaction_read_only') AS read_only`,
+    [quoteName(schema)],
+  )
+  if (row?.read_only === 'on') {
+    throw new ConnectorError(
+      'config',
+      'The server takes no writes: it is a standby or set read-only; give the address of the primary',
+    )
+  }
+  if (row?.found ? !row.may_create : !row?.may_create_schema) {
+    throw new ConnectorError(
+      'auth',
+      row?.found
+        ? `The role may not create tables in the schema ${schema}; grant it CREATE and USAGE on it`
+        : `There is no schema ${schema} and the role may not create it; create it, or grant CREATE on the database`,
+    )
+  }
+}

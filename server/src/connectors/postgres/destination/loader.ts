@@ -1,0 +1,78 @@
+/**
+ * Rows into one table within a transaction: creates the table or changes it where the rows need it, and keeps one COPY
+ * going for as long as the columns stay the same.
+ */
+import type { Column } from '../../contract.ts'
+import { isWidening } from '../../types/kinds.ts'
+import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+import { type CopyIn, copyIn } from './copy-in.ts'
+import { withLock } from './locks.ts'
+import type { QueueItem } from './page-queue.ts'
+import { addColumnSql, widenColumnSql } from './table.ts'
+
+export interface LoadTable {
+  name: TableName
+  /** As SQL writes it; a temporary table has no schema of its own. */
+  sql: string
+  /** Null while it does not exist. */
+  columns: Map<string, string> | null
+  create(columns: readonly Column[]): Promise<Map<string, string>>
+}
+
+export interface Loader {
+  write(item: QueueItem): Promise<void>
+  /** Ends the COPY; the rows are in the table. */
+  finish(): Promise<void>
+}
+
+export function createLoader(session: Session, signal: AbortSignal, table: LoadTable): Loader {
+  let copy: CopyIn | null = null
+  let columnsOfCopy = ''
+
+  async function finish(): Promise<void> {
+    const ending = copy
+    copy = null
+    await ending?.finish()
+  }
+
+  return {
+    async write({ rows, columns, release }) {
+      const list = columns.map(({ name }) => quoteName(name)).join(', ')
+      if (copy !== null && (list !== columnsOfCopy || needsChange(table.columns, columns))) await finish()
+      if (copy === null) {
+        await reconcile(session, signal, table, columns)
+        copy = copyIn(session, `COPY ${table.sql} (${list}) FROM STDIN`)
+        columnsOfCopy = list
+      }
+      await copy.write(rows, release)
+    },
+    finish,
+  }
+}
+
+function needsChange(have: Map<string, string> | null, columns: readonly Column[]): boolean {
+  return have === null || columns.some(({ name, type }) => !have.has(name) || isWidening(have.get(name)!, type))
+}
+
+/** Makes the table hold the columns. A column that somebody else has widened further stays so. */
+export async function reconcile(
+  session: Session,
+  signal: AbortSignal,
+  table: LoadTable,
+  columns: readonly Column[],
+): Promise<void> {
+  table.columns ??= await table.create(columns)
+  const have = table.columns
+  const statements: string[] = []
+  for (const column of columns) {
+    const type = have.get(column.name)
+    if (type === undefined) statements.push(addColumnSql(table.name, column))
+    else if (isWidening(type, column.type)) statements.push(widenColumnSql(table.name, column, type))
+    else continue
+    have.set(column.name, column.type)
+  }
+  if (statements.length === 0) return
+  const text = statements.join('; ').replaceAll(quoteTable(table.name), table.sql)
+  await withLock(session, signal, table.name.table, () => session.script(text))
+}

@@ -1,0 +1,223 @@
+/**
+ * The mark of a pipeline in its target schema: how far its load has come, changed only in the transaction that brings the
+ * rows. Every change names the attempt it belongs to, so an older attempt that comes back finds no row and stops; and as
+ * it must take the row first, it queues behind its successor instead of racing it.
+ *
+ *   seq, attempt     whose attempt it is
+ *   checkpoint       the last one committed of run `seq`; 0: none
+ *   cursor           where the source goes on after it
+ *   base_cursor      the cursor of what is visible: differs from `cursor` while rows are still staged
+ *   published        the run is visible as a whole
+ *   stage            the table that holds rows which are not visible yet
+ */
+
+import type { Json } from '../../../json/json.ts'
+import { ConnectorError } from '../../contract.ts'
+import { codeOf, sqlState } from '../shared/errors.ts'
+import { quoteName, quoteTable } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+
+export const marksTable = '_sluice_marks'
+
+export interface MarkRow {
+  run_id: string
+  seq: number
+  attempt: number
+  checkpoint: number
+  cursor: Json
+  base_cursor: Json
+  published: boolean
+  stage: string | null
+  /** The transaction that last changed the row. */
+  changed_by: string
+}
+
+/** Whose mark it is. */
+export interface LoadAttempt {
+  schema: string
+  pipeline_id: string
+  run_id: string
+  seq: number
+  attempt: number
+}
+
+export function fencedError(): ConnectorError {
+  return new ConnectorError(
+    'internal',
+    'This attempt was fenced: a newer attempt of the pipeline has taken over, and nothing more of this one is loaded',
+  )
+}
+
+export function marksOf(schema: string): string {
+  return quoteTable({ schema, table: marksTable })
+}
+
+/** Creates schema and table where they are missing. Two at once would collide in the catalogue, so they take turns. */
+export async function ensureMarks(session: Session, schema: string): Promise<void> {
+  const exists = 'SELECT to_regclass($1) IS NOT NULL AS found'
+  const [before] = await session.query<{ found: boolean }>(exists, [marksOf(schema)])
+  if (before?.found) return
+  await session.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('sluice marks', 0))")
+  const [spaces] = await session.query<{ found: boolean }>('SELECT to_regnamespace($1) IS NOT NULL AS found', [
+    quoteName(schema),
+  ])
+  if (!spaces?.found) await session.script(`CREATE SCHEMA ${quoteName(schema)}`)
+  await session.script(
+    `CREATE TABLE IF NOT EXISTS ${marksOf(schema)} (
+       pipeline_id text PRIMARY KEY, run_id text NOT NULL, seq int8 NOT NULL, attempt int4 NOT NULL, checkpoint int8 NOT NULL,
+       cursor json, base_cursor json, published boolean NOT NULL, stage text, updated_at timestamptz NOT NULL DEFAULT now()
+     ) WITH (fillfactor = 50);
+     COMMENT ON TABLE ${marksOf(schema)} IS 'How far Sluice has loaded each pipeline. Written together with the rows; keep it with them.';
+     COMMIT`,
+  )
+}
+
+/** The row, locked until the transaction ends; this also waits for a COMMIT whose answer was lost. */
+export async function lockMark(session: Session, { schema, pipeline_id }: LoadAttempt): Promise<MarkRow | null> {
+  const [row] = await session.query<MarkRow & { seq: string; checkpoint: string }>(
+    `SELECT run_id, seq, attempt, checkpoint, cursor, base_cursor, published, stage, xmin::text AS changed_by FROM ${marksOf(schema)}
+     WHERE pipeline_id = $1 FOR UPDATE`,
+    [pipeline_id],
+  )
+  return row ? { ...row, seq: Number(row.seq), checkpoint: Number(row.checkpoint) } : null
+}
+
+/**
+ * Takes the mark for a newer attempt. Returns the row as it stood, except that checkpoints are forgotten whose stage is
+ * gone. The same attempt may take it again, for the answer to its first try may have been lost.
+ */
+export async function takeMark(session: Session, attempt: LoadAttempt): Promise<MarkRow | null> {
+  const table = marksOf(attempt.schema)
+  await session.query(
+    `INSERT INTO ${table} (pipeline_id, run_id, seq, attempt, checkpoint, published) VALUES ($1, '', -1, 0, 0, false) ON CONFLICT DO NOTHING`,
+    [attempt.pipeline_id],
+  )
+  const row = await lockMark(session, attempt)
+  if (row === null) throw fencedError()
+  if (row.seq > attempt.seq || (row.seq === attempt.seq && row.attempt > attempt.attempt)) throw fencedError()
+  const sameRun = row.seq === attempt.seq
+  const lost =
+    sameRun && row.stage !== null && !row.published && !(await tableExists(session, attempt.schema, row.stage))
+  const stands = sameRun && !lost ? row : { ...row, checkpoint: 0, cursor: row.base_cursor }
+  await session.query(
+    `UPDATE ${table} SET run_id = $2, seq = $3, attempt = $4, checkpoint = $5, cursor = $6, published = $7, updated_at = now() WHERE pipeline_id = $1`,
+    [
+      attempt.pipeline_id,
+      attempt.run_id,
+      attempt.seq,
+      attempt.attempt,
+      stands.checkpoint,
+      toJson(stands.cursor),
+      sameRun && row.published,
+    ],
+  )
+  if (row.seq < 0) return null
+  // An earlier run is told by its own place; what is visible of it is its base cursor.
+  return sameRun ? stands : { ...row, cursor: row.base_cursor }
+}
+
+export async function tableExists(session: Session, schema: string, table: string): Promise<boolean> {
+  const [row] = await session.query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
+    quoteTable({ schema, table }),
+  ])
+  return row?.found === true
+}
+
+/** First statement of a checkpoint's transaction. */
+export async function advanceMark(session: Session, attempt: LoadAttempt, checkpoint: number): Promise<void> {
+  await changeMark(session, attempt, checkpoint - 1, 'checkpoint = $5', [checkpoint])
+}
+
+/** What changes with the rows at the end of a checkpoint. In direct loads the rows are visible, so is the cursor. */
+export async function setCursor(
+  session: Session,
+  attempt: LoadAttempt,
+  checkpoint: number,
+  cursor: Json,
+  visible: boolean,
+): Promise<void> {
+  await changeMark(session, attempt, checkpoint, visible ? 'cursor = $5, base_cursor = $5' : 'cursor = $5', [
+    toJson(cursor),
+  ])
+}
+
+/** First statement of the publishing transaction. */
+export async function publishMark(
+  session: Session,
+  attempt: LoadAttempt,
+  checkpoint: number,
+  cursor: Json,
+): Promise<void> {
+  await changeMark(session, attempt, checkpoint, 'cursor = $5, base_cursor = $5, published = true, stage = NULL', [
+    toJson(cursor),
+  ])
+}
+
+export async function setStage(
+  session: Session,
+  attempt: LoadAttempt,
+  checkpoint: number,
+  stage: string | null,
+  reset: boolean,
+): Promise<void> {
+  await changeMark(session, attempt, checkpoint, `stage = $5${reset ? ', checkpoint = 0, cursor = base_cursor' : ''}`, [
+    stage,
+  ])
+}
+
+async function changeMark(
+  session: Session,
+  attempt: LoadAttempt,
+  checkpoint: number,
+  set: string,
+  values: unknown[],
+): Promise<void> {
+  const rows = await session.query(
+    `UPDATE ${marksOf(attempt.schema)} SET ${set}, updated_at = now()
+     WHERE pipeline_id = $1 AND seq = $2 AND attempt = $3 AND checkpoint = $4 AND NOT published RETURNING 1`,
+    [attempt.pipeline_id, attempt.seq, attempt.attempt, checkpoint, ...values],
+  )
+  if (rows.length !== 1) throw fencedError()
+}
+
+function toJson(value: Json): string | null {
+  return value === null || value === undefined ? null : JSON.stringify(value)
+}
+
+const LOCK_WAIT_SECONDS = 1
+const TRIES = 90
+
+/**
+ * Fences, ending sessions of older attempts that hold the row: a process that was stopped in the middle of a COPY would
+ * keep it for ever.
+ */
+export async function fence(session: Session, attempt: LoadAttempt): Promise<MarkRow | null> {
+  for (let tries = 1; ; tries += 1) {
+    await session.script(`BEGIN; SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`)
+    try {
+      const row = await takeMark(session, attempt)
+      await session.script('COMMIT')
+      return row
+    } catch (error) {
+      if (codeOf(error) !== sqlState.lockNotAvailable || tries === TRIES) throw error
+      await session.script('ROLLBACK')
+      await endOlderAttempts(session, attempt)
+    }
+  }
+}
+
+export function applicationOf(attempt: LoadAttempt): string {
+  return `sluice ${attempt.pipeline_id} ${attempt.seq}.${attempt.attempt}`
+}
+
+async function endOlderAttempts(session: Session, attempt: LoadAttempt): Promise<void> {
+  await session
+    .query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+         AND starts_with(application_name, $1) AND application_name <> $2`,
+      [`sluice ${attempt.pipeline_id} `, applicationOf(attempt)],
+    )
+    // Without the right to end it there is its own time-out to wait for.
+    .catch(() => {})
+}

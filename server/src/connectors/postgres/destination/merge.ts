@@ -1,0 +1,88 @@
+/**
+ * Upsert: rows that were copied beside the table are merged into it by key. Of several rows with one key the last wins.
+ * Rows are merged in the order of their keys, so two merges never wait for each other in a circle.
+ */
+import { type Column, ConnectorError } from '../../contract.ts'
+import { codeOf, sqlState } from '../shared/errors.ts'
+import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+import { ordinalColumn } from './stage.ts'
+
+/** A temporary table with the columns of the records; it goes with the transaction. */
+export const mergeTable = 'pg_temp._sluice_merge'
+
+export function createMergeTableSql(columns: readonly Column[]): string {
+  const parts = columns.map(({ name, type }) => `${quoteName(name)} ${type}`)
+  return `CREATE TEMPORARY TABLE _sluice_merge (${parts.join(', ')}, ${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)) ON COMMIT DROP`
+}
+
+export interface MergeInput {
+  target: TableName
+  /** A table with the columns and the ordinal. */
+  from: string
+  columns: readonly Column[]
+  key: readonly string[]
+}
+
+export async function mergeRows(session: Session, { target, from, columns, key }: MergeInput): Promise<void> {
+  checkKey(columns, key)
+  await ensureUnique(session, target, key)
+  const keyList = key.map(quoteName).join(', ')
+  const [missing] = await session.query(
+    `SELECT FROM ${from} WHERE ${key.map((name) => `${quoteName(name)} IS NULL`).join(' OR ')} LIMIT 1`,
+  )
+  if (missing) {
+    throw new ConnectorError(
+      'destination',
+      `A record has no value in the primary key (${key.join(', ')}), so it cannot be merged; fix the source or choose another key`,
+    )
+  }
+  const names = columns.map(({ name }) => quoteName(name))
+  const others = columns.filter(({ name }) => !key.includes(name)).map(({ name }) => quoteName(name))
+  const action =
+    others.length === 0 ? 'NOTHING' : `UPDATE SET ${others.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}`
+  await session.script(
+    `INSERT INTO ${quoteTable(target)} (${names.join(', ')})
+     SELECT DISTINCT ON (${keyList}) ${names.join(', ')} FROM ${from} ORDER BY ${keyList}, ${quoteName(ordinalColumn)} DESC
+     ON CONFLICT (${keyList}) DO ${action}`,
+  )
+}
+
+export function checkKey(columns: readonly Column[], key: readonly string[]): void {
+  if (key.length === 0)
+    throw new ConnectorError(
+      'config',
+      'Upsert needs config.sync.primary_key, the fields that make a record the same one',
+    )
+  const names = columns.map(({ name }) => name)
+  const missing = key.find((name) => !names.includes(name))
+  if (missing !== undefined) {
+    throw new ConnectorError(
+      'config',
+      `config.sync.primary_key names ${missing}, which the records do not have; they have ${names.join(', ')}`,
+    )
+  }
+}
+
+/** ON CONFLICT needs a unique index on exactly the key. */
+async function ensureUnique(session: Session, target: TableName, key: readonly string[]): Promise<void> {
+  const [found] = await session.query(
+    `SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate
+       AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = ${key.length}
+       AND (SELECT array_agg(a.attname::text ORDER BY a.attname::text) FROM pg_attribute a
+            WHERE a.attrelid = i.indrelid AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts - 1])) =
+           (SELECT array_agg(name ORDER BY name) FROM unnest($2::text[]) AS k(name))`,
+    [quoteTable(target), key],
+  )
+  if (found) return
+  try {
+    await session.script(`CREATE UNIQUE INDEX ON ${quoteTable(target)} (${key.map(quoteName).join(', ')})`)
+  } catch (error) {
+    if (codeOf(error) !== sqlState.uniqueViolation) throw error
+    throw new ConnectorError(
+      'config',
+      `${quoteText(target.table)} has several rows with one value of the primary key (${key.join(', ')}), so records cannot be merged into it; remove them or choose another key`,
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * Pages on their way into a table, encoded as COPY text, with the columns they were encoded for. They wait here until
+ * there is enough to begin with, so that a slow source does not keep a transaction, and with it locks, open while it thinks.
+ */
+import { isUtf8 } from 'node:buffer'
+import { MalformedJson } from '../../../json/malformed.ts'
+import { type Column, ConnectorError, type Encoding, type Page, type SchemaChange } from '../../contract.ts'
+import { createRecordEncoder } from '../../types/record-encoder.ts'
+import { requireTypeNames } from '../../types/type-names.ts'
+import { pickFields } from './fields.ts'
+import { createShape, describeChange, type Shape } from './shape.ts'
+
+export interface QueueItem {
+  rows: Buffer
+  /** The fields of the rows in order, with the types they are written for. */
+  columns: Column[]
+  /** Called once the rows have left. */
+  release?: () => void
+}
+
+export interface PageQueue {
+  readonly shape: Shape
+  /** Bytes of rows that wait. */
+  readonly size: number
+  add(page: Page): void
+  /** Everything that waits, in order. */
+  take(): QueueItem[]
+  /** How the table has to change for what was taken, in words. */
+  takeChanges(): string[]
+  /** What was lost or altered, as sentences for the log. */
+  report(): string[]
+}
+
+export interface QueueOptions {
+  encoding: Encoding
+  declared: Column[] | null
+  existing: readonly Column[] | null
+  contract: SchemaChange
+}
+
+export function createPageQueue(options: QueueOptions): PageQueue {
+  requireTypeNames(options.declared ?? [])
+  const shape = createShape({ existing: options.existing, contract: options.contract })
+  const items: QueueItem[] = []
+  let size = 0
+  const queue = (item: QueueItem) => {
+    items.push(item)
+    size += item.rows.length
+  }
+  const changes = options.declared === null ? [] : describeChange(shape.declare(options.declared))
+  const adder =
+    options.encoding === 'copy'
+      ? createCopyAdder(options.declared ?? [], shape, queue)
+      : createJsonAdder(options, shape, queue, changes)
+  return {
+    shape,
+    get size() {
+      return size
+    },
+    add: (page) => adder.add(page),
+    take() {
+      adder.flush()
+      size = 0
+      return items.splice(0)
+    },
+    takeChanges: () => changes.splice(0),
+    report: () => [
+      ...adder.report(),
+      ...(shape.ignored.length > 0
+        ? [`Fields that the table does not have were discarded: ${shape.ignored.join(', ')}.`]
+        : []),
+    ],
+  }
+}
+
+interface Adder {
+  add(page: Page): void
+  flush(): void
+  report(): string[]
+}
+
+/** Rows pass as they are; only where the contract drops a column must its fields be cut out. */
+function createCopyAdder(declared: readonly Column[], shape: Shape, queue: (item: QueueItem) => void): Adder {
+  const kept = shape.encoderColumns().map((column) => column.ignored !== true)
+  const columns = shape.written()
+  if (columns.length === 0)
+    throw new ConnectorError('config', 'No column of the source is in the table; nothing could be loaded')
+  const whole = columns.length === declared.length
+  return {
+    add: ({ bytes }) => queue({ rows: whole ? bytes : pickFields(bytes, kept), columns }),
+    flush() {},
+    report: () => [],
+  }
+}
+
+/** Below this, encoded rows wait for more, so that a message to the server is worth its head. */
+const FLUSH_BYTES = 256 * 1024
+
+function createJsonAdder(
+  options: QueueOptions,
+  shape: Shape,
+  queue: (item: QueueItem) => void,
+  changes: string[],
+): Adder {
+  const encoder = createRecordEncoder(shape.encoderColumns(), {
+    dropMismatches: options.contract === 'discard' && options.existing !== null,
+  })
+  let waiting = 0
+
+  function flush(): void {
+    if (waiting === 0) return
+    const rows = encoder.take()
+    if (rows.length > 0) queue({ rows, columns: shape.written(), release: () => encoder.recycle(rows) })
+    waiting = 0
+  }
+
+  function adapt(bytes: Buffer, from: number): void {
+    flush()
+    changes.push(...describeChange(shape.absorb(encoder.survey(bytes, from))))
+    encoder.setColumns(shape.encoderColumns())
+  }
+
+  return {
+    add(page) {
+      const bytes = isUtf8(page.bytes) ? page.bytes : Buffer.from(page.bytes.toString('utf8'))
+      let from = 0
+      let stuck = 0
+      try {
+        while (from < bytes.length) {
+          const { next, records } = encoder.encode(bytes, from)
+          waiting += records
+          stuck = records > 0 ? 0 : stuck + 1
+          from = next
+          if (from === bytes.length) break
+          if (stuck > 3)
+            throw new ConnectorError(
+              'internal',
+              'A record fits no column that could be made for it; please report this with the record',
+            )
+          adapt(bytes, from)
+        }
+      } catch (error) {
+        if (error instanceof MalformedJson) throw new ConnectorError('source', error.message, { cause: error })
+        throw error
+      }
+      if (waiting > 0 && encoder.pending >= FLUSH_BYTES) flush()
+    },
+    flush,
+    report: () => [
+      ...(encoder.replaced > 0
+        ? [
+            `${encoder.replaced} characters that PostgreSQL cannot store (U+0000, halves of surrogate pairs) became U+FFFD.`,
+          ]
+        : []),
+      ...(encoder.dropped > 0 ? [`${encoder.dropped} values did not fit their column and were discarded.`] : []),
+    ],
+  }
+}

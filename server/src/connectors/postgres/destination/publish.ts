@@ -1,0 +1,196 @@
+/**
+ * Making staged rows visible, in one transaction with the mark. append and upsert move them into the table; replace puts
+ * the stage in its place, or exchanges the rows where it may not (swap.ts). TRUNCATE is never used: a reader with an older
+ * snapshot would find the table empty.
+ */
+import { type Column, ConnectorError, type RunLog, type Sync } from '../../contract.ts'
+import { isWidening } from '../../types/kinds.ts'
+import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+import { withLock } from './locks.ts'
+import { mergeRows } from './merge.ts'
+import { ordinalColumn } from './stage.ts'
+import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlderSnapshots } from './swap.ts'
+import { addColumnSql, createTableSql, readColumns, widenColumnSql } from './table.ts'
+
+export interface PublishInput {
+  session: Session
+  signal: AbortSignal
+  log: RunLog
+  sync: Sync
+  target: TableName
+  stage: TableName
+  /** Columns that a target which does not exist yet gets, where no rows came. */
+  columns: readonly Column[]
+  /** The transaction that changed the mark last: all staged rows are at least that old. */
+  staged_by: string
+  fault(point: string): Promise<void> | void
+}
+
+/** Inside the open transaction, whose first statement took the mark. Returns what changed in the table. */
+export async function publishStage(input: PublishInput): Promise<string[]> {
+  const { session, stage, sync, target } = input
+  const staged = await readColumns(session, stage)
+  const rows = staged !== null && (await hasRows(session, stage))
+  const existing = await readColumns(session, target)
+  if (!rows) {
+    if (staged) await session.script(`DROP TABLE ${quoteTable(stage)}`)
+    return publishNothing(input, existing)
+  }
+  const columns = staged.filter(({ name }) => name !== ordinalColumn)
+  if (sync.write === 'replace') return replaceRows(input, existing, columns)
+  const changes = await matchTarget(input, existing, columns)
+  if (sync.write === 'upsert')
+    await mergeRows(session, { target, from: quoteTable(stage), columns, key: sync.primary_key })
+  else {
+    const list = columns.map(({ name }) => quoteName(name)).join(', ')
+    await session.script(`INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)}`)
+  }
+  await session.script(`DROP TABLE ${quoteTable(stage)}`)
+  return changes
+}
+
+async function hasRows(session: Session, table: TableName): Promise<boolean> {
+  const [row] = await session.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${quoteTable(table)}) AS found`)
+  return row?.found === true
+}
+
+async function publishNothing(
+  { session, target, sync, columns, log }: PublishInput,
+  existing: Column[] | null,
+): Promise<string[]> {
+  if (existing === null) {
+    if (columns.length === 0) return []
+    await session.script(createTableSql(target, columns, sync.write === 'upsert' ? sync.primary_key : []))
+    return [`created table ${target.schema}.${target.table}`]
+  }
+  if (sync.write !== 'replace') return []
+  if (sync.allow_empty) await session.script(`DELETE FROM ${quoteTable(target)}`)
+  else if (await hasRows(session, target)) {
+    log.warn(
+      `The source gave no record, so the old rows of ${target.schema}.${target.table} stay. Set config.sync.allow_empty to empty it in such a case.`,
+    )
+  }
+  return []
+}
+
+/** Brings the target to hold what was staged: creates it, adds and widens columns. */
+async function matchTarget(
+  { session, signal, target, sync }: PublishInput,
+  existing: Column[] | null,
+  staged: readonly Column[],
+): Promise<string[]> {
+  if (existing === null) {
+    await session.script(createTableSql(target, staged, sync.write === 'upsert' ? sync.primary_key : []))
+    return [`created table ${target.schema}.${target.table}`]
+  }
+  const have = new Map(existing.map(({ name, type }) => [name, type]))
+  const statements: string[] = []
+  const changes: string[] = []
+  for (const column of staged) {
+    const type = have.get(column.name)
+    if (type === undefined) {
+      statements.push(addColumnSql(target, column))
+      changes.push(`added column ${column.name} ${column.type}`)
+    } else if (isWidening(type, column.type)) {
+      statements.push(widenColumnSql(target, column, type))
+      changes.push(`widened column ${column.name} from ${type} to ${column.type}`)
+    }
+  }
+  if (statements.length > 0) await withLock(session, signal, target.table, () => session.script(statements.join('; ')))
+  return changes
+}
+
+async function replaceRows(
+  input: PublishInput,
+  existing: Column[] | null,
+  staged: readonly Column[],
+): Promise<string[]> {
+  const { session, signal, target, stage, fault } = input
+  if (existing === null) {
+    await session.script(`ALTER TABLE ${quoteTable(stage)} RENAME TO ${quoteName(target.table)}`)
+    return [`created table ${target.schema}.${target.table}`]
+  }
+  const have = new Set(staged.map(({ name }) => name))
+  const complete = existing.every(({ name }) => have.has(name))
+  const mayTakeItsPlace = async () => complete && (await findSwapObstacles(session, target)).length === 0
+  if ((await mayTakeItsPlace()) && (await waitForOlderSnapshots(session, signal, input.staged_by))) {
+    const renames = await copyIndexes(session, target, stage)
+    await copyProperties(session, target, stage)
+    await fault('postgres.publish.built')
+    const swapped = await withLock(session, signal, target.table, async () => {
+      await session.script(`LOCK TABLE ${quoteTable(target)} IN ACCESS EXCLUSIVE MODE`)
+      // A view may have come while the indexes were built.
+      if (!(await mayTakeItsPlace())) return false
+      await swapTables(session, target, stage, renames)
+      return true
+    })
+    if (swapped) return describeDifference(existing, staged)
+  }
+  await fault('postgres.publish.exchange')
+  const changes = await matchTarget(input, existing, staged)
+  await exchangeRows(input, staged)
+  await session.script(`DROP TABLE ${quoteTable(stage)}`)
+  return changes
+}
+
+function describeDifference(before: readonly Column[], after: readonly Column[]): string[] {
+  const have = new Map(before.map(({ name, type }) => [name, type]))
+  return after.flatMap(({ name, type }) => {
+    const old = have.get(name)
+    if (old === undefined) return [`added column ${name} ${type}`]
+    return old === type ? [] : [`widened column ${name} from ${old} to ${type}`]
+  })
+}
+
+/** The old rows go and the new ones come, for all who look in one moment. */
+async function exchangeRows(
+  { session, signal, target, stage }: PublishInput,
+  staged: readonly Column[],
+): Promise<void> {
+  await withLock(session, signal, target.table, () =>
+    session.script(`LOCK TABLE ${quoteTable(target)} IN SHARE ROW EXCLUSIVE MODE`),
+  )
+  const [references] = await session.query<{ found: boolean }>(
+    `SELECT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = to_regclass($1) AND conrelid <> confrelid) AS found`,
+    [quoteTable(target)],
+  )
+  const names = staged.map(({ name }) => quoteName(name))
+  const list = names.join(', ')
+  if (!references?.found) {
+    await session.script(
+      `DELETE FROM ${quoteTable(target)}; INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)}`,
+    )
+    return
+  }
+  // Deleting a row that is referred to would fail, or take the rows of the other table along. So rows are matched by key.
+  const key = await readPrimaryKey(session, target)
+  if (key.length === 0 || !key.every((name) => staged.some((column) => column.name === name))) {
+    throw new ConnectorError(
+      'config',
+      `Other tables refer to ${target.schema}.${target.table}, so its rows are replaced by primary key; it needs one whose columns are all loaded`,
+    )
+  }
+  const on = key.map((name) => `t.${quoteName(name)} = s.${quoteName(name)}`).join(' AND ')
+  const others = names.filter((name) => !key.map(quoteName).includes(name))
+  await session.script(
+    `DELETE FROM ${quoteTable(target)} AS t WHERE NOT EXISTS (SELECT FROM ${quoteTable(stage)} AS s WHERE ${on})`,
+  )
+  if (others.length > 0) {
+    const set = others.map((name) => `${name} = s.${name}`).join(', ')
+    await session.script(`UPDATE ${quoteTable(target)} AS t SET ${set} FROM ${quoteTable(stage)} AS s WHERE ${on}`)
+  }
+  await session.script(
+    `INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)} AS s
+     WHERE NOT EXISTS (SELECT FROM ${quoteTable(target)} AS t WHERE ${on})`,
+  )
+}
+
+export async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {
+  const rows = await session.query<{ name: string }>(
+    `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) AS k(attnum), pg_attribute a
+     WHERE i.indrelid = to_regclass($1) AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum`,
+    [quoteTable(table)],
+  )
+  return rows.map((row) => row.name)
+}

@@ -1,0 +1,100 @@
+/**
+ * Staging tables: rows of a run that are not visible yet, in a table beside the target named after pipeline, run and
+ * attempt. A mark names the one it uses; a table that no mark names belongs to nobody and is swept.
+ */
+import { createHash } from 'node:crypto'
+import type { Column } from '../../contract.ts'
+import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+import { type LoadAttempt, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
+import { findSwapObstacles } from './swap.ts'
+import { readColumns } from './table.ts'
+
+const prefix = '_sluice_s_'
+/** Orders the records of a staged upsert, for where they lie in the table does not. */
+export const ordinalColumn = '_sluice_n'
+const abandonedAfter = '7 days'
+
+export function stageName(attempt: LoadAttempt): string {
+  const pipeline = createHash('sha256').update(attempt.pipeline_id).digest('hex').slice(0, 16)
+  return `${prefix}${pipeline}_${attempt.seq}_${attempt.attempt}`
+}
+
+/**
+ * Readies the stage of a new attempt, in the transaction that holds the mark. Where the source goes on from its cursor the
+ * rows staged so far are taken over under the new name, which no older attempt knows; else they are dropped. Returns the
+ * checkpoint that stands.
+ */
+export async function prepareStage(
+  session: Session,
+  attempt: LoadAttempt,
+  mark: MarkRow,
+  resumable: boolean,
+): Promise<number> {
+  const name = stageName(attempt)
+  const found = mark.stage !== null && (await tableExists(session, attempt.schema, mark.stage))
+  const goesOn = resumable && mark.checkpoint > 0 && found
+  if (found && !goesOn) await session.script(`DROP TABLE ${quoteTable({ schema: attempt.schema, table: mark.stage! })}`)
+  if (goesOn && mark.stage !== name) {
+    await session.script(
+      `ALTER TABLE ${quoteTable({ schema: attempt.schema, table: mark.stage! })} RENAME TO ${quoteName(name)}`,
+    )
+  }
+  await setStage(session, attempt, mark.checkpoint, name, !goesOn)
+  return goesOn ? mark.checkpoint : 0
+}
+
+/** Drops what an earlier run staged; this one writes to the table itself. */
+export async function dropStage(session: Session, attempt: LoadAttempt, mark: MarkRow): Promise<void> {
+  if (mark.stage === null) return
+  await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: attempt.schema, table: mark.stage })}`)
+  await setStage(session, attempt, mark.checkpoint, null, false)
+}
+
+/** How the stage of a replace begins: like its target where it may take its place, else with the loaded columns alone. */
+export async function createStage(
+  session: Session,
+  stage: TableName,
+  options: { like: TableName | null; columns: readonly Column[]; ordered: boolean },
+): Promise<void> {
+  if (options.like && (await findSwapObstacles(session, options.like)).length === 0) {
+    const compression = session.version >= 140000 ? ' INCLUDING COMPRESSION' : ''
+    await session.script(
+      `CREATE TABLE ${quoteTable(stage)} (LIKE ${quoteTable(options.like)} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING COMMENTS INCLUDING STORAGE${compression})`,
+    )
+    const have = new Map((await readColumns(session, stage))!.map(({ name, type }) => [name, type]))
+    for (const { name, type } of options.columns) {
+      if (!have.has(name))
+        await session.script(`ALTER TABLE ${quoteTable(stage)} ADD COLUMN ${quoteName(name)} ${type}`)
+    }
+    return
+  }
+  const parts = options.columns.map(({ name, type }) => `${quoteName(name)} ${type}`)
+  if (options.ordered) parts.push(`${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)`)
+  await session.script(`CREATE TABLE ${quoteTable(stage)} (${parts.join(', ')})`)
+}
+
+/** Drops stages that no mark names, and those of pipelines that have not been heard of for days. */
+export async function sweepStages(session: Session, attempt: LoadAttempt): Promise<void> {
+  const marks = marksOf(attempt.schema)
+  const rows = await session.query<{ name: string }>(
+    `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
+       AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
+    [attempt.schema, prefix],
+  )
+  for (const { name } of rows) {
+    // Between the list and the drop a mark may have come to name it: look again with the name's mark in hand.
+    await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
+    try {
+      const [named] = await session.query(
+        `SELECT FROM ${marks} WHERE stage = $1 AND updated_at > now() - interval '${abandonedAfter}'`,
+        [name],
+      )
+      if (!named) await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: attempt.schema, table: name })}`)
+      await session.script('COMMIT')
+    } catch {
+      await session.script('ROLLBACK')
+    }
+  }
+}

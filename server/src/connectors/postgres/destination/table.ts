@@ -1,0 +1,46 @@
+/** The shape of a table in the target database, read and changed. */
+import type { Column } from '../../contract.ts'
+import { normalizeType } from '../../types/kinds.ts'
+import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+
+/** Null where there is no such table. Generated columns are left out: nobody can write them. */
+export async function readColumns(session: Session, name: TableName): Promise<Column[] | null> {
+  const rows = await session.query<Column & { kind: string }>(
+    `SELECT a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type, c.relkind::text AS kind
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+     WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p', 'f', 'v') ORDER BY a.attnum`,
+    [name.schema, name.table],
+  )
+  if (rows.length === 0) return null
+  return rows.filter((row) => row.name !== null).map((row) => ({ name: row.name, type: normalizeType(row.type) }))
+}
+
+export function createTableSql(
+  name: TableName,
+  columns: readonly Column[],
+  primaryKey: readonly string[] = [],
+): string {
+  const parts = columns.map((column) => `${quoteName(column.name)} ${column.type}`)
+  if (primaryKey.length > 0) parts.push(`PRIMARY KEY (${primaryKey.map(quoteName).join(', ')})`)
+  return `CREATE TABLE ${quoteTable(name)} (${parts.join(', ')})`
+}
+
+export function addColumnSql(name: TableName, column: Column): string {
+  return `ALTER TABLE ${quoteTable(name)} ADD COLUMN IF NOT EXISTS ${quoteName(column.name)} ${column.type}`
+}
+
+export function widenColumnSql(name: TableName, column: Column, from: string): string {
+  const quoted = quoteName(column.name)
+  return `ALTER TABLE ${quoteTable(name)} ALTER COLUMN ${quoted} TYPE ${column.type} USING ${convert(quoted, from, column.type)}`
+}
+
+function convert(column: string, from: string, to: string): string {
+  if (to === 'jsonb') return `to_jsonb(${column})`
+  if (to === 'text' && (from === 'timestamp' || from === 'timestamptz')) {
+    // As it was written in the records: ISO 8601 with a T, and Z for UTC.
+    return `regexp_replace(to_json(${column}) #>> '{}', '\\+00:00$', 'Z')`
+  }
+  return `${column}::${to}`
+}

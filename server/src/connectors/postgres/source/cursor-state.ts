@@ -1,0 +1,52 @@
+/**
+ * The cursor of an incremental read, as it is kept in marks and shown by the state of a pipeline:
+ *
+ *   cursor    the highest value read, as text; null while only rows without a value were read
+ *   identity  the columns by which rows with that same value are told apart: the key, or all columns
+ *   seen      those of them that were read (key values as JSON, or a hash of the row); they are not read again
+ *   after     where too many share the value to list them: the last one read, in the order of their identity; `seen` then
+ *             holds only the rows equal to it
+ *
+ * Only `cursor` is needed, so a person may set `{"cursor": "2024-01-01"}`.
+ */
+
+import type { Json } from '../../../json/json.ts'
+import { ConnectorError } from '../../contract.ts'
+
+export interface CursorState {
+  cursor: string | null
+  identity?: string[]
+  seen?: string[]
+  after?: string
+}
+
+/** More rows than this with one value are not listed. */
+export const SEEN_LIMIT = 5000
+
+export function readState(value: Json): CursorState | null {
+  if (value === null || value === undefined) return null
+  if (typeof value === 'string' || typeof value === 'number') return { cursor: String(value) }
+  if (typeof value === 'object' && !Array.isArray(value)) {
+    const { cursor, identity, seen, after } = value
+    const valid =
+      (cursor === null || typeof cursor === 'string' || typeof cursor === 'number') &&
+      [identity, seen].every((list) => list === undefined || isTexts(list)) &&
+      (after === undefined || typeof after === 'string')
+    if (valid) {
+      return {
+        cursor: cursor === null ? null : String(cursor),
+        ...(isTexts(identity) ? { identity } : {}),
+        ...(isTexts(seen) ? { seen } : {}),
+        ...(typeof after === 'string' ? { after } : {}),
+      }
+    }
+  }
+  throw new ConnectorError(
+    'config',
+    'The state of the pipeline is not one of postgres; set it to {"cursor": "<value>"} or reset it',
+  )
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string')
+}

@@ -1,0 +1,174 @@
+/**
+ * Reading a stream in the order of a cursor column. Every row brings two hidden fields after its record: the cursor's
+ * value and the row's identity. By them each page knows exactly what has been read, whatever columns the pipeline chose,
+ * and they are cut off before the page is handed on.
+ *
+ * Ties: a later read begins at the last value, not after it, and drops the rows of that value that were read before. So a
+ * row that arrives later with the same value is read, and none is read twice. Rows without a value come first, and only in
+ * the first run. Where more rows share a value than can be listed, the read goes on by the order of their identity, and
+ * the log says what that means.
+ */
+
+import type { Json } from '../../../json/json.ts'
+import { type ColumnChoice, ConnectorError, type Encoding, type Page, type RunLog, type Sync } from '../../contract.ts'
+import { quoteName, quoteText } from '../shared/names.ts'
+import type { Rows } from './copy-out.ts'
+import { type CursorState, readState, SEEN_LIMIT } from './cursor-state.ts'
+import { buildCopy, findColumn, type Projection, projectColumns } from './projection.ts'
+import type { Relation, SourceColumn } from './relation.ts'
+import { createTieGroup, stripRows, type TieGroup } from './ties.ts'
+
+export interface IncrementalPlan {
+  sql: string
+  projection: Projection
+  pages(rows: AsyncIterable<Rows>): AsyncGenerator<Page>
+}
+
+interface PlanInput {
+  relation: Relation
+  sync: Sync
+  columns: ColumnChoice
+  encoding: Encoding
+  state: Json
+  resume: Json
+  log: RunLog
+}
+
+export function planIncremental({ relation, sync, columns, encoding, state, resume, log }: PlanInput): IncrementalPlan {
+  if (sync.cursor_field === null)
+    throw new ConnectorError('config', 'An incremental sync needs config.sync.cursor_field, the column to go on from')
+  const cursor = findColumn(relation, sync.cursor_field, 'sync.cursor_field')
+  if (sync.lookback_seconds > 0) checkLookback(sync, cursor.ownType)
+  const projection = projectColumns(relation, columns)
+  const resumed = readState(resume)
+  const start = resumed ?? readState(state)
+  const identity = chooseIdentity(relation, sync, start, log)
+  const lookback = resumed === null && start?.cursor != null && sync.lookback_seconds > 0
+  // Rows that are merged by key may be read again: rather that than miss one.
+  const rereadTies = resumed === null && sync.write === 'upsert'
+  const where = lookback
+    ? `WHERE ${ref(cursor.name)} >= ${literal(cursor, start.cursor!)} - interval '${sync.lookback_seconds} seconds'`
+    : buildWhere(relation, cursor, identity, start, { resuming: resumed !== null, ignoreAfter: rereadTies })
+  const order = [`${ref(cursor.name)} NULLS FIRST`, ...identity.order].join(', ')
+  // As a JSON string the value never holds a raw newline or delimiter.
+  const hidden = [`to_json(${ref(cursor.name)}::text)::text`, identity.sql]
+  const group = createTieGroup({
+    encoding,
+    identity: identity.names,
+    boundary: start?.cursor ?? null,
+    known: lookback || !identity.comparable ? [] : (start?.seen ?? []),
+    inside: start?.after !== undefined && identity.comparable && !rereadTies && !lookback,
+  })
+  return {
+    sql: buildCopy(encoding, relation, projection, hidden, `${where} ORDER BY ${order}`),
+    projection,
+    pages: (rows) => cutPages(rows, encoding, group, (end) => reportEnd(end, cursor.name, log)),
+  }
+}
+
+function checkLookback(sync: Sync, type: string): void {
+  if (sync.write !== 'upsert') {
+    throw new ConnectorError(
+      'config',
+      'config.sync.lookback_seconds reads rows again, so it needs config.sync.write upsert; append would double them',
+    )
+  }
+  if (!/^(timestamp|date)/.test(type)) {
+    throw new ConnectorError(
+      'config',
+      `config.sync.lookback_seconds needs a cursor that is a time; ${sync.cursor_field} is ${type}`,
+    )
+  }
+}
+
+interface Identity {
+  names: string[]
+  /** The columns are a key, and stand for the row by themselves. */
+  isKey: boolean
+  sql: string
+  order: string[]
+  /** What the state lists can be compared with what is read now. */
+  comparable: boolean
+}
+
+function chooseIdentity(relation: Relation, sync: Sync, start: CursorState | null, log: RunLog): Identity {
+  const columns = relation.columns.map(({ name }) => name)
+  const declared =
+    relation.primaryKey.length > 0 ? relation.primaryKey : sync.primary_key.filter((name) => columns.includes(name))
+  // A row that changed within the same tick has the same key: where rows are merged, the whole row decides.
+  const fresh = declared.length > 0 && sync.write === 'append' ? declared : columns
+  const kept = start?.identity
+  const comparable = kept?.every((name) => columns.includes(name)) ?? false
+  if (kept && !comparable)
+    log.warn('Columns that told rows with the last cursor value apart are gone: rows with that value are read again.')
+  const names = comparable ? kept! : fresh
+  const isKey =
+    sync.write === 'append' && declared.length === names.length && declared.every((name) => names.includes(name))
+  const list = `json_build_array(${names.map((name) => `${ref(name)}::text`).join(', ')})::text`
+  const sql = isKey ? list : `md5(${list}) COLLATE "C"`
+  return { names, isKey, sql, order: isKey ? names.map(ref) : [sql], comparable }
+}
+
+function ref(name: string): string {
+  return `t.${quoteName(name)}`
+}
+
+function literal(column: SourceColumn, value: string): string {
+  return `${quoteText(value)}::${column.ownType}`
+}
+
+function buildWhere(
+  relation: Relation,
+  cursor: SourceColumn,
+  identity: Identity,
+  start: CursorState | null,
+  options: { resuming: boolean; ignoreAfter: boolean },
+): string {
+  if (start === null) return ''
+  const column = ref(cursor.name)
+  const after =
+    start.after !== undefined && identity.comparable && !options.ignoreAfter
+      ? readAfter(relation, identity, start.after)
+      : null
+  const place = identity.order.join(', ')
+  if (start.cursor === null) {
+    if (!options.resuming) return `WHERE ${column} IS NOT NULL`
+    return after === null ? '' : `WHERE (${column} IS NOT NULL OR ROW(${place}) >= ROW(${after}))`
+  }
+  const value = literal(cursor, start.cursor)
+  return after === null ? `WHERE ${column} >= ${value}` : `WHERE ROW(${column}, ${place}) >= ROW(${value}, ${after})`
+}
+
+function readAfter(relation: Relation, identity: Identity, after: string): string {
+  if (!identity.isKey) return quoteText(after)
+  const values = JSON.parse(after) as string[]
+  return identity.names
+    .map((name, index) => literal(findColumn(relation, name, 'sync.primary_key'), values[index] ?? ''))
+    .join(', ')
+}
+
+async function* cutPages(
+  rows: AsyncIterable<Rows>,
+  encoding: Encoding,
+  group: TieGroup,
+  atEnd: (group: TieGroup) => void,
+): AsyncGenerator<Page> {
+  for await (const { bytes } of rows) {
+    const { used, records } = stripRows(bytes, encoding === 'copy' ? 9 : 2, group)
+    if (records > 0) yield { bytes: bytes.subarray(0, used), records, cursor: group.state() }
+  }
+  atEnd(group)
+}
+
+function reportEnd(group: TieGroup, field: string, log: RunLog): void {
+  if (group.missing > 0) {
+    log.info(
+      `${group.missing} rows have no value in ${field}. They were read now, in the first run, and will not be read again.`,
+    )
+  }
+  if (group.overflown) {
+    log.warn(
+      `More than ${SEEN_LIMIT} rows share the last value of ${field}: of rows that arrive later with that same value some may not be read. A finer cursor avoids it.`,
+    )
+  }
+}

@@ -1,0 +1,148 @@
+/** What a stream is made of: a table, a view or a query, its columns and its key. */
+import { ConnectorError } from '../../contract.ts'
+import { codeOf } from '../shared/errors.ts'
+import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
+import type { Session } from '../shared/session.ts'
+import { describeTypes, type SourceType } from './types.ts'
+
+export interface SourceColumn {
+  name: string
+  type: SourceType
+  /** The type's name in this database, for literals to compare with. */
+  ownType: string
+}
+
+export interface Relation {
+  /** A FROM item. */
+  from: string
+  columns: SourceColumn[]
+  primaryKey: string[]
+  /** The number of blocks where ranges of them can be read on their own, else 0. */
+  blocks: number
+}
+
+export async function listRelations(session: Session, schemas: readonly string[]): Promise<string[]> {
+  const rows = await session.query<TableName>(
+    `SELECT n.nspname AS schema, c.relname AS table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition
+       AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_t%'
+       AND c.relname NOT LIKE '\\_sluice\\_%'
+       AND ($1::text[] = '{}' OR n.nspname = ANY($1::text[]))
+       AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+     ORDER BY 1, 2`,
+    [schemas],
+  )
+  return rows.map(formatStream)
+}
+
+export async function describeStream(
+  session: Session,
+  stream: string,
+  queries: Readonly<Record<string, string>>,
+): Promise<Relation> {
+  const query = Object.hasOwn(queries, stream) ? queries[stream] : undefined
+  return query === undefined ? describeTable(session, stream) : describeQuery(session, stream, query)
+}
+
+interface TableRow {
+  oid: number
+  kind: string
+  heap: boolean
+  blocks: number
+}
+
+async function describeTable(session: Session, stream: string): Promise<Relation> {
+  const parts = splitStream(stream)
+  if (parts.length > 2) {
+    throw new ConnectorError(
+      'config',
+      `The stream ${stream} has ${parts.length} parts; streams of postgres are schema.table or the name of a query`,
+    )
+  }
+  const name: TableName =
+    parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
+  const [table] = await session.query<TableRow>(
+    `SELECT c.oid::int4, c.relkind::text AS kind, coalesce(am.amname = 'heap', false) AS heap,
+            CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
+     WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')`,
+    [name.schema, name.table],
+  )
+  if (!table) {
+    throw new ConnectorError(
+      'config',
+      `There is no table, view or query ${stream} that this role can see; the connector lists the streams there are`,
+    )
+  }
+  const attributes = await session.query<{ name: string; oid: number; modifier: number; own_type: string }>(
+    `SELECT attname::text AS name, atttypid::int4 AS oid, atttypmod AS modifier, format_type(atttypid, atttypmod) AS own_type FROM pg_attribute
+     WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+    [table.oid],
+  )
+  const key = await session.query<{ name: string }>(
+    `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n), pg_attribute a
+     WHERE i.indrelid = $1 AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum ORDER BY k.n`,
+    [table.oid],
+  )
+  const types = await describeTypes(session, attributes)
+  // Reading a range of rows by their place needs PostgreSQL 14; before, each range would scan the whole table. A table
+  // with children has rows of theirs that lie at the same places.
+  const [children] = await session.query<{ found: boolean }>(
+    'SELECT EXISTS (SELECT FROM pg_inherits WHERE inhparent = $1) AS found',
+    [table.oid],
+  )
+  const ranged =
+    table.heap && session.version >= 140000 && (table.kind === 'r' || table.kind === 'm') && !children?.found
+  return {
+    from: quoteTable(name),
+    columns: attributes.map((attribute, index) => ({
+      name: attribute.name,
+      type: types[index]!,
+      ownType: attribute.own_type,
+    })),
+    primaryKey: key.map((row) => row.name),
+    blocks: ranged ? table.blocks : 0,
+  }
+}
+
+async function describeQuery(session: Session, stream: string, text: string): Promise<Relation> {
+  const from = `(\n${trimStatement(text)}\n)`
+  // Described by the extended protocol, which takes one statement only: a query cannot end ours and begin another.
+  const result = await session.client
+    .query({ text: `SELECT * FROM ${from} AS t LIMIT 0`, queryMode: 'extended' } as unknown as { text: string })
+    .catch((error: Error) => {
+      if (!codeOf(error)?.startsWith('42')) throw error
+      throw new ConnectorError('config', `The query ${stream} cannot be run: ${error.message}. It must be one SELECT`, {
+        cause: error,
+      })
+    })
+  const fields = result.fields.map((field) => ({
+    name: field.name,
+    oid: field.dataTypeID,
+    modifier: field.dataTypeModifier,
+  }))
+  const repeated = fields.find((field, index) => fields.findIndex(({ name }) => name === field.name) !== index)
+  if (repeated)
+    throw new ConnectorError(
+      'config',
+      `The query ${stream} has two columns named ${repeated.name}; give one of them another name`,
+    )
+  const types = await describeTypes(session, fields)
+  const own = await session.query<{ name: string }>(
+    'SELECT format_type(oid, modifier) AS name FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY AS t(oid, modifier, n) ORDER BY n',
+    [fields.map(({ oid }) => oid), fields.map(({ modifier }) => modifier)],
+  )
+  return {
+    from,
+    columns: fields.map(({ name }, index) => ({ name, type: types[index]!, ownType: own[index]!.name })),
+    primaryKey: [],
+    blocks: 0,
+  }
+}
+
+/** Without the blanks and semicolons at its end. A pattern would look for the end from every blank of a long row of them. */
+function trimStatement(text: string): string {
+  let end = text.length
+  while (end > 0 && (text[end - 1] === ';' || text[end - 1]!.trim() === '')) end -= 1
+  return text.slice(0, end)
+}

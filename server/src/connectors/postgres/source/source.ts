@@ -1,0 +1,211 @@
+/**
+ * The postgres source. A read is one read-only transaction that sees one moment of the database; rows leave it by COPY.
+ * A whole table is read in any order and by several sessions where it is large, so it does not resume: a second snapshot
+ * would mix two moments. An incremental read is in the order of its cursor, and does.
+ */
+import { type Static, Type } from 'typebox'
+import {
+  ConnectorError,
+  overridable,
+  type Page,
+  type ReadContext,
+  type Reading,
+  type Source,
+  type SourceContext,
+} from '../../contract.ts'
+import { explainFailure } from '../shared/errors.ts'
+import { sourceNotes } from '../shared/notes.ts'
+import { describeTarget, openSession, type Session } from '../shared/session.ts'
+import { connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { copyOut, type Rows } from './copy-out.ts'
+import { planIncremental } from './incremental.ts'
+import { buildCopy, projectColumns } from './projection.ts'
+import { beginReading, exportSnapshot, importSnapshot, readRanges, worthSplitting } from './ranges.ts'
+import { describeStream, listRelations, type Relation } from './relation.ts'
+
+const settings = Type.Object(
+  {
+    ...connectionSettings,
+    schemas: Type.Optional(
+      overridable(Type.Array(Type.String(), { description: 'List only the tables and views of these schemas.' })),
+    ),
+    queries: Type.Optional(
+      overridable(
+        Type.Unsafe<Record<string, string>>(
+          Type.Object(
+            {},
+            {
+              additionalProperties: Type.String({ minLength: 1 }),
+              description: 'Streams of your own: a name and the SELECT that gives its rows.',
+            },
+          ),
+        ),
+      ),
+    ),
+    statement_timeout_seconds: Type.Optional(
+      overridable(
+        Type.Integer({
+          minimum: 0,
+          default: 0,
+          description: 'The server ends a statement that takes longer. 0: never.',
+        }),
+      ),
+    ),
+    parallel: Type.Optional(
+      overridable(
+        Type.Integer({
+          minimum: 1,
+          maximum: 8,
+          default: 2,
+          description: 'How many sessions read a large table at once in a full refresh.',
+        }),
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+type Settings = Static<typeof settings>
+
+export const postgresSource: Source<typeof settings> = {
+  kind: 'source',
+  name: 'postgres',
+  display_name: 'PostgreSQL',
+  description: 'Tables, views and queries of a PostgreSQL database, read by COPY in one consistent snapshot.',
+  settings,
+  streams: 'dynamic',
+  auth_types: ['none'],
+  capabilities: { incremental: true, resumable: true, parallel: true, columns: true, encodings: ['copy', 'ndjson'] },
+  example_config: {
+    name: 'postgres',
+    stream: 'public.orders',
+    config: {
+      host: 'db.example.com',
+      database: 'shop',
+      user: 'reader',
+      password: 'a password',
+      tls: { mode: 'require' },
+    },
+  },
+  notes: sourceNotes,
+
+  async check(context) {
+    await withSession(context, async (session) => {
+      await session.query('SELECT 1')
+      for (const name of Object.keys(context.config.queries ?? {}))
+        await describeStream(session, name, context.config.queries ?? {})
+    })
+  },
+
+  async listStreams(context) {
+    const tables = await withSession(context, (session) => listRelations(session, context.config.schemas ?? []))
+    return [...Object.keys(context.config.queries ?? {}).sort(), ...tables]
+  },
+
+  read: (context) => openReading(context),
+}
+
+function openSourceSession(context: SourceContext<Settings>): Promise<Session> {
+  return openSession(resolveTarget(context.config), {
+    egress: context.egress,
+    signal: context.signal,
+    side: 'source',
+    application: 'sluice source',
+    readOnly: true,
+    statementTimeoutSeconds: context.config.statement_timeout_seconds ?? 0,
+    // The snapshot may have to wait for a slow destination; a dead machine is noticed by keep-alive.
+    idleInTransactionSeconds: 0,
+    keepSearchPath: Object.keys(context.config.queries ?? {}).length > 0,
+  })
+}
+
+async function withSession<T>(context: SourceContext<Settings>, work: (session: Session) => Promise<T>): Promise<T> {
+  const session = await openSourceSession(context)
+  try {
+    return await work(session)
+  } catch (error) {
+    throw explain(context, error)
+  } finally {
+    await session.close()
+  }
+}
+
+function explain(context: SourceContext<Settings>, error: unknown): unknown {
+  if (context.signal.aborted) return context.signal.reason
+  return explainFailure(error, 'source', describeTarget(resolveTarget(context.config)))
+}
+
+async function openReading(context: ReadContext<Settings>): Promise<Reading> {
+  const encoding = context.accepts.find((candidate) => candidate === 'copy' || candidate === 'ndjson')
+  if (!encoding)
+    throw new ConnectorError(
+      'config',
+      `postgres gives copy and ndjson, and the destination accepts ${context.accepts.join(', ')}`,
+    )
+  const session = await openSourceSession(context)
+  try {
+    await session.script(beginReading)
+    const relation = await describeStream(session, context.stream, context.config.queries ?? {})
+    if (context.sync.mode === 'incremental') {
+      const { sync, columns, state, resume, log } = context
+      const plan = planIncremental({ relation, sync, columns, encoding, state, resume, log })
+      const pages = plan.pages(copyOut(session, plan.sql))
+      return { encoding, columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
+    }
+    const projection = projectColumns(relation, context.columns)
+    const buildSql = (where: string) => buildCopy(encoding, relation, projection, [], where)
+    const sessions = await openMore(context, session, relation)
+    const rows = sessions.length > 1 ? readRanges(sessions, relation.blocks, buildSql) : copyOut(session, buildSql(''))
+    return { encoding, columns: projection.columns, resumable: false, pages: guard(context, sessions, asPages(rows)) }
+  } catch (error) {
+    session.destroy()
+    throw explain(context, error)
+  }
+}
+
+/** The session alone, or with others under its snapshot where the table is large enough for them to pay. */
+async function openMore(context: ReadContext<Settings>, first: Session, relation: Relation): Promise<Session[]> {
+  const wanted = context.config.parallel ?? 2
+  if (wanted === 1 || !worthSplitting(relation.blocks)) return [first]
+  const snapshot = await exportSnapshot(first)
+  if (snapshot === null) return [first]
+  const sessions = [first]
+  try {
+    while (sessions.length < wanted) {
+      const session = await openSourceSession(context)
+      sessions.push(session)
+      await importSnapshot(session, snapshot)
+    }
+  } catch (error) {
+    // One session reads it all as well: a server with few connections left is no reason to fail.
+    context.signal.throwIfAborted()
+    for (const session of sessions.splice(1)) session.destroy()
+    context.log.debug(`The table is read by one session, for no other could be opened: ${(error as Error).message}`)
+  }
+  return sessions
+}
+
+async function* asPages(rows: AsyncIterable<Rows>): AsyncGenerator<Page> {
+  for await (const { bytes, count } of rows) yield { bytes, records: count }
+}
+
+/** Ends the sessions with the pages: politely after the last one, at once where the reader left or something failed. */
+async function* guard(
+  context: ReadContext<Settings>,
+  sessions: readonly Session[],
+  pages: AsyncGenerator<Page>,
+): AsyncGenerator<Page> {
+  let whole = false
+  try {
+    for await (const page of pages) {
+      context.signal.throwIfAborted()
+      yield page
+    }
+    whole = true
+  } catch (error) {
+    throw explain(context, error)
+  } finally {
+    if (whole) await Promise.all(sessions.map((session) => session.close()))
+    else for (const session of sessions) session.destroy()
+  }
+}

@@ -1,0 +1,111 @@
+/** The rows that share one value of the cursor: which of them were read before, and what to remember of them. */
+
+import type { Json } from '../../../json/json.ts'
+import type { Encoding } from '../../contract.ts'
+import { SEEN_LIMIT } from './cursor-state.ts'
+
+export interface TieGroup {
+  /** False for a row that an earlier read had. */
+  admit(bytes: Buffer, cursorAt: number, identityAt: number, end: number): boolean
+  /** Where a later read goes on after the rows admitted so far. */
+  state(): { [name: string]: Json }
+  /** Rows without a value. */
+  readonly missing: number
+  readonly overflown: boolean
+}
+
+interface TieOptions {
+  encoding: Encoding
+  identity: string[]
+  boundary: string | null
+  known: string[]
+  /** The read begins in the middle of the boundary's rows, so the ones before cannot be listed any more. */
+  inside: boolean
+}
+
+export function createTieGroup({ encoding, identity, boundary, known, inside }: TieOptions): TieGroup {
+  const decode = encoding === 'copy' ? unescapeCopy : (text: string) => (text === '' ? null : text)
+  const waiting = new Map<string, number>()
+  for (const item of known) waiting.set(item, (waiting.get(item) ?? 0) + 1)
+  let currentRaw: string | null = null
+  let current: string | null = null
+  let seen: string[] = []
+  let last = ''
+  let lastCount = 0
+  let missing = 0
+  let overflown = false
+
+  function begin(raw: string): void {
+    const text = decode(raw)
+    currentRaw = raw
+    current = text === null ? null : (JSON.parse(text) as string)
+    // What was read before stays part of the set, or the next read would take it again.
+    seen = current === boundary ? [...known] : []
+    overflown = inside && current === boundary
+    last = ''
+  }
+
+  return {
+    admit(bytes, cursorAt, identityAt, end) {
+      const raw = bytes.toString('utf8', cursorAt, identityAt)
+      const row = decode(bytes.toString('utf8', identityAt + 1, end)) ?? ''
+      if (raw !== currentRaw) begin(raw)
+      lastCount = row === last ? lastCount + 1 : 1
+      last = row
+      if (waiting.size > 0 && current === boundary) {
+        const left = waiting.get(row) ?? 0
+        if (left > 0) {
+          waiting.set(row, left - 1)
+          return false
+        }
+      }
+      if (!overflown) {
+        if (seen.length < SEEN_LIMIT) seen.push(row)
+        else {
+          overflown = true
+          seen = []
+        }
+      }
+      if (current === null) missing += 1
+      return true
+    },
+    state() {
+      if (!overflown) return { cursor: current, identity, seen: [...seen] }
+      return { cursor: current, identity, after: last, seen: new Array<string>(lastCount).fill(last) }
+    },
+    get missing() {
+      return missing
+    },
+    get overflown() {
+      return overflown
+    },
+  }
+}
+
+/** Takes the two hidden fields off every row, in place, and leaves out the rows that were read before. */
+export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { used: number; records: number } {
+  let to = 0
+  let records = 0
+  let at = 0
+  while (at < bytes.length) {
+    const end = bytes.indexOf(10, at)
+    const identityAt = bytes.lastIndexOf(delimiter, end)
+    const cursorAt = bytes.lastIndexOf(delimiter, identityAt - 1)
+    if (group.admit(bytes, cursorAt + 1, identityAt, end)) {
+      bytes.copyWithin(to, at, cursorAt)
+      to += cursorAt - at
+      bytes[to++] = 10
+      records += 1
+    }
+    at = end + 1
+  }
+  return { used: to, records }
+}
+
+const copyLetters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
+
+/** A field of COPY's text form. */
+function unescapeCopy(text: string): string | null {
+  if (text === '\\N') return null
+  return text.includes('\\') ? text.replace(/\\(.)/g, (_, letter: string) => copyLetters[letter] ?? letter) : text
+}

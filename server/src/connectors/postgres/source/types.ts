@@ -1,0 +1,96 @@
+/**
+ * The types of a source's columns as another database knows them. Types of the server itself keep their name; those that
+ * only exist in this database (enums, extension types) are read as text, composite values as jsonb, domains as what they
+ * are made of.
+ */
+import type { Session } from '../shared/session.ts'
+
+export interface TypeReference {
+  oid: number
+  modifier: number
+}
+
+export interface SourceType {
+  /** What the column is called in the reading. */
+  name: string
+  /** SQL around the column's own expression, so that its values fit `name`. */
+  convert(expression: string): string
+  /** The same for use inside row_to_json, where a `json` value could bring raw newlines. */
+  convertJson(expression: string): string
+}
+
+interface TypeRow {
+  oid: number
+  name: string
+  kind: string
+  built_in: boolean
+  element: number
+  base: number
+  base_modifier: number
+}
+
+const kept = new Set(
+  `bool int2 int4 int8 numeric float4 float8 text varchar bpchar bytea date time timetz timestamp timestamptz interval uuid
+  json jsonb xml inet cidr macaddr macaddr8 bit varbit point line lseg box path polygon circle tsvector tsquery jsonpath
+  int4range int8range numrange daterange tsrange tstzrange`.split(/\s+/),
+)
+
+const same = (expression: string) => expression
+const asText = (expression: string) => `${expression}::text`
+const asJsonb = (expression: string) => `to_jsonb(${expression})`
+/** Outside of its strings JSON may hold newlines, inside it may not: blanks in their place change nothing. */
+const onOneLine = (expression: string) => `translate(${expression}::text, E'\\n\\r', '  ')::json`
+
+export async function describeTypes(session: Session, references: TypeReference[]): Promise<SourceType[]> {
+  const rows = await session.query<TypeRow>(
+    `WITH RECURSIVE wanted AS (
+       SELECT * FROM pg_type WHERE oid = ANY($1::oid[])
+       UNION
+       SELECT inner_type.* FROM pg_type inner_type JOIN wanted
+         ON inner_type.oid IN (wanted.typbasetype, CASE WHEN wanted.typcategory = 'A' THEN wanted.typelem END)
+     )
+     SELECT oid::int4, typname::text AS name, typtype::text AS kind, typnamespace = 'pg_catalog'::regnamespace AS built_in,
+            CASE WHEN typcategory = 'A' THEN typelem::int4 ELSE 0 END AS element, typbasetype::int4 AS base, typtypmod AS base_modifier
+     FROM wanted`,
+    [references.map(({ oid }) => oid)],
+  )
+  const types = new Map(rows.map((row) => [row.oid, row]))
+  const plain = references.map((reference) => strip(types, reference))
+  const names = await session.query<{ name: string }>(
+    'SELECT format_type(oid, modifier) AS name FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY AS t(oid, modifier, n) ORDER BY n',
+    [plain.map(({ oid }) => oid), plain.map(({ modifier }) => modifier)],
+  )
+  return plain.map(({ oid }, index) => mapType(types, oid, names[index]!.name))
+}
+
+/** The type a domain is made of. */
+function strip(types: Map<number, TypeRow>, reference: TypeReference): TypeReference {
+  const row = types.get(reference.oid)
+  if (row?.kind !== 'd') return reference
+  return strip(types, { oid: row.base, modifier: row.base_modifier })
+}
+
+function mapType(types: Map<number, TypeRow>, oid: number, formatted: string): SourceType {
+  const row = types.get(oid)
+  if (row === undefined) return { name: 'text', convert: asText, convertJson: asText }
+  if (row.kind === 'c') return { name: 'jsonb', convert: asJsonb, convertJson: asJsonb }
+  if (row.element !== 0) return mapArray(types, row, formatted)
+  if (row.built_in && row.name === 'money') {
+    const asNumeric = (expression: string) => `${expression}::numeric`
+    return { name: 'numeric', convert: asNumeric, convertJson: asNumeric }
+  }
+  if (!row.built_in || !kept.has(row.name)) return { name: 'text', convert: asText, convertJson: asText }
+  return { name: formatted, convert: same, convertJson: row.name === 'json' ? onOneLine : same }
+}
+
+function mapArray(types: Map<number, TypeRow>, row: TypeRow, formatted: string): SourceType {
+  const element = types.get(strip(types, { oid: row.element, modifier: -1 }).oid)
+  if (element?.kind === 'c') return { name: 'jsonb', convert: asJsonb, convertJson: asJsonb }
+  if (!element?.built_in || !kept.has(element.name)) {
+    const asTexts = (expression: string) => `${expression}::text[]`
+    return { name: 'text[]', convert: asTexts, convertJson: asTexts }
+  }
+  const name = types.get(row.element)?.kind === 'd' ? `${element.name}[]` : formatted
+  const convertJson = element.name === 'json' ? (expression: string) => onOneLine(`to_json(${expression})`) : same
+  return { name, convert: same, convertJson }
+}

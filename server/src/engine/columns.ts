@@ -1,0 +1,60 @@
+/**
+ * The choice of columns over JSON lines, for sources that can not choose by themselves. Values are copied as they are; see
+ * json-fields.ts.
+ *
+ * A hashed value becomes the SHA-256, in hex, of the text of a string or of the JSON of anything else; null stays null,
+ * for it says that there is nothing to hide.
+ */
+import { createHash } from 'node:crypto'
+import type { ColumnChoice, Page } from '../connectors/contract.ts'
+import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
+
+/** What becomes of a field that is kept: the key it is written under (JSON text, latin1), and whether it is hashed. */
+interface ColumnPlan {
+  key: string
+  hash: boolean
+}
+
+/** Records made of ever new keys must not fill the memory: beyond this many everything known is forgotten. */
+const MOST_KEYS = 10_000
+
+export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
+  let ring = createKeyRing()
+  let plans: (ColumnPlan | null)[] = []
+  return (page) => {
+    if (ring.raw.length > MOST_KEYS) {
+      ring = createKeyRing()
+      plans = []
+    }
+    const text = page.bytes.toString('latin1')
+    let out = ''
+    visitLines(text, (start, end) => {
+      let separator = '{'
+      visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
+        if (plans[key] === undefined) plans[key] = planColumn(choice, ring.raw[key]!)
+        const plan = plans[key]
+        if (!plan) return
+        const value = text.slice(valueStart, valueEnd)
+        out += `${separator}${plan.key}:${plan.hash ? hashValue(value) : value}`
+        separator = ','
+      })
+      out += separator === '{' ? '{}\n' : '}\n'
+    })
+    return { ...page, bytes: Buffer.from(out, 'latin1') }
+  }
+}
+
+function planColumn(choice: ColumnChoice, rawKey: string): ColumnPlan | null {
+  const name = decodeString(rawKey)
+  if (choice.include && !choice.include.includes(name)) return null
+  if (choice.exclude?.includes(name)) return null
+  const renamed = choice.rename && Object.hasOwn(choice.rename, name) ? choice.rename[name]! : null
+  const key = renamed === null ? rawKey : Buffer.from(JSON.stringify(renamed)).toString('latin1')
+  return { key, hash: choice.hash?.includes(name) ?? false }
+}
+
+function hashValue(raw: string): string {
+  if (raw === 'null') return 'null'
+  const bytes = raw[0] === '"' ? Buffer.from(decodeString(raw)) : Buffer.from(raw, 'latin1')
+  return `"${createHash('sha256').update(bytes).digest('hex')}"`
+}

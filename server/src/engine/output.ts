@@ -1,0 +1,44 @@
+/** What becomes of the stage when everything was read: the output of the run. */
+
+import type { BlobStore } from '../blobs/blobs.ts'
+import type { Encoding, OutputShape, RunLog } from '../connectors/contract.ts'
+import type { Endpoints } from './endpoints.ts'
+import type { Output, Part } from './job.ts'
+
+export interface OutputRequest {
+  blobs: BlobStore
+  /** Where a converted output goes. */
+  key: string
+  shape: OutputShape
+  encoding: Encoding
+  parts: Part[]
+  checkpoint: number
+  signal: AbortSignal
+  log: RunLog
+}
+
+export function outputShape({ destination, destinationConfig }: Endpoints): OutputShape {
+  return destination.output?.(destinationConfig) ?? { format: 'jsonl', compression: 'none' }
+}
+
+/** JSON lines and tables are served from the parts as they lie; CSV and Parquet are converted into one object. */
+export async function finishOutput(request: OutputRequest): Promise<Output> {
+  const { shape, encoding, parts } = request
+  const size = parts.reduce((sum, part) => sum + part.size, 0)
+  if (encoding === 'copy') return { parts, extension: 'tsv', content_type: 'text/tab-separated-values', size }
+  if (shape.format === 'jsonl') {
+    return shape.compression === 'gzip'
+      ? { parts, extension: 'jsonl.gz', content_type: 'application/gzip', size }
+      : { parts, extension: 'jsonl', content_type: 'application/x-ndjson', size }
+  }
+  const { convertParts } = await import('./conversion.ts')
+  const converted = await convertParts(request)
+  const records = parts.reduce((sum, part) => sum + part.records, 0)
+  const part: Part = { checkpoint: request.checkpoint, key: request.key, size: converted.size, records }
+  if (shape.format === 'parquet') {
+    return { parts: [part], extension: 'parquet', content_type: 'application/vnd.apache.parquet', size: converted.size }
+  }
+  return shape.compression === 'gzip'
+    ? { parts: [part], extension: 'csv.gz', content_type: 'application/gzip', size: converted.size }
+    : { parts: [part], extension: 'csv', content_type: 'text/csv', size: converted.size }
+}

@@ -1,0 +1,73 @@
+/** The sentences of a run's log: what is read, how much and how fast, and what comes next. */
+
+import type { Endpoints } from './endpoints.ts'
+import type { Counts, Host, Job, Output } from './job.ts'
+import type { Start } from './resume-point.ts'
+import { formatBytes, formatCount, formatDuration, formatRate } from './sentences.ts'
+
+const PROGRESS_MS = 200
+const SENTENCE_MS = 10_000
+
+export interface RunReport {
+  begin(start: Start): void
+  progress(counts: Counts): void
+  end(counts: Counts, output: Output | null): void
+}
+
+export function createRunReport(job: Job, host: Host, { source, destination }: Endpoints): RunReport {
+  const { log } = host
+  const started = performance.now()
+  let before = 0
+  let lastProgress = 0
+  let lastSentence = started
+
+  return {
+    begin(start) {
+      before = start.records_read
+      const mode = job.sync.mode === 'incremental' ? 'what is new in' : 'all of'
+      log.info(
+        `Reading ${mode} ${job.source.stream} from ${source.display_name}, writing to ${destination.display_name} (${job.sync.write}).`,
+      )
+      if (start.published) log.info('An earlier attempt loaded everything; only the end of the run was missing.')
+      else if (start.checkpoint > 0) {
+        log.info(
+          `Going on after checkpoint ${start.checkpoint}, with ${formatCount(start.records_read, 'record')} already in.`,
+        )
+      } else if (job.attempt > 1)
+        log.info(`Attempt ${job.attempt} begins anew: nothing of the earlier ones can be used.`)
+      if (job.keep_output && start.checkpoint > 0 && start.parts.length === 0 && !job.resume) {
+        log.warn(
+          'The part list of the earlier attempts is lost: the output file will hold only what is read from here on.',
+        )
+      }
+    },
+
+    progress(counts) {
+      const now = performance.now()
+      if (now - lastProgress < PROGRESS_MS) return
+      lastProgress = now
+      host.progress({ ...counts })
+      if (now - lastSentence < SENTENCE_MS) return
+      lastSentence = now
+      const rate = formatRate(counts.records_read - before, now - started)
+      log.info(`${formatCount(counts.records_read, 'record')} so far, ${rate}.`)
+    },
+
+    end(counts, output) {
+      host.progress({ ...counts })
+      const ms = performance.now() - started
+      const read = counts.records_read - before
+      const how = read === 0 ? '' : `, ${formatRate(read, ms)}`
+      log.info(
+        `Read ${formatCount(counts.records_read, 'record')} (${formatBytes(counts.bytes_written)}) in ${formatDuration(ms)}${how}.`,
+      )
+      if (output) log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}.`)
+      else log.info('No output is kept, as the pipeline asks.')
+      log.info(
+        job.sync.mode === 'incremental'
+          ? 'The next run goes on from here.'
+          : 'The next run reads the whole stream again.',
+      )
+    },
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * What an executor says is looked at before it is believed. An executor handles the bytes of tenants and of the servers
+ * they name: one that was taken over must not be able to name the blobs of another run as its own, to put a value where
+ * the database refuses it and so leave the run without an end, or to bring its worker down.
+ */
+
+import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
+import type { Counts, Output, Part } from '../engine/job.ts'
+import type { Json } from '../json/json.ts'
+import type { FromExecutor } from './messages.ts'
+
+const CURSOR_BYTES = 8 * 1024 * 1024
+const MOST_PARTS = 100_000
+const ERROR_CHARACTERS = 4000
+const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
+const CONTENT_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,60}$/
+const LEVELS = ['debug', 'info', 'warn', 'error']
+
+/** What about a message can not be true, or null. */
+export function findReportFault(run: RunIdentity, message: FromExecutor): string | null {
+  switch (message.type) {
+    case 'ready':
+      return null
+    case 'log':
+      return message.entries.every(([level, text]) => LEVELS.includes(level) && typeof text === 'string')
+        ? null
+        : 'a line of the log'
+    case 'progress':
+      return findCountFault(message.counts)
+    case 'schema':
+      return isTexts(message.changes) && message.columns.every(({ name, type }) => isTexts([name, type]))
+        ? null
+        : 'the columns'
+    case 'checkpoint': {
+      const { checkpoint, parts, cursor } = message.checkpoint
+      if (!isCount(checkpoint)) return 'the number of a checkpoint'
+      return findCountFault(message.checkpoint) ?? findPartFault(run, parts) ?? findCursorFault(cursor)
+    }
+    case 'success': {
+      const { output, cursor } = message.outcome
+      return findCountFault(message.outcome) ?? (output && findOutputFault(run, output)) ?? findCursorFault(cursor)
+    }
+    case 'failure':
+      return typeof message.kind === 'string' && typeof message.message === 'string' ? null : 'a failure'
+    default:
+      return 'a message of an unknown kind'
+  }
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
+
+const findCountFault = ({ records_read, records_written, bytes_written }: Counts): string | null =>
+  [records_read, records_written, bytes_written].every(isCount) ? null : 'a count'
+
+function findPartFault(run: RunIdentity, parts: readonly Part[]): string | null {
+  if (parts.length > MOST_PARTS) return 'the number of parts'
+  const own = parts.every(
+    ({ key, size, records, checkpoint }) => isOwnPart(run, key) && [size, records, checkpoint].every(isCount),
+  )
+  return own ? null : 'a part that is not of this run'
+}
+
+function findOutputFault(run: RunIdentity, { parts, size, extension, content_type }: Output): string | null {
+  if (!EXTENSION.test(extension) || !CONTENT_TYPE.test(content_type)) return 'the kind of its output'
+  const sum = parts.reduce((total, part) => total + part.size, 0)
+  return findPartFault(run, parts) ?? (sum === size ? null : 'the size of its output')
+}
+
+/** U+0000 and halves of surrogate pairs, which jsonb does not take, as JSON.stringify writes them. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/
+
+function findCursorFault(cursor: Json): string | null {
+  const text = JSON.stringify(cursor) ?? 'null'
+  if (Buffer.byteLength(text) > CURSOR_BYTES) return `a state larger than ${CURSOR_BYTES / 1024 / 1024} MB`
+  return UNSTORABLE.test(text) ? 'a state with a U+0000 or half of a surrogate pair in it' : null
+}
+
+/** An error as a row keeps it and every list shows it: of a length that a list can bear, and without what no text can hold. */
+export function trimError(error: string): string {
+  const clean = error.slice(0, ERROR_CHARACTERS).replaceAll('\0', '\\0').toWellFormed()
+  return error.length > ERROR_CHARACTERS ? `${clean}… (${error.length - ERROR_CHARACTERS} more characters)` : clean
+}

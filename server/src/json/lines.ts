@@ -1,0 +1,32 @@
+import { MalformedJson } from './malformed.ts'
+
+const PAGE_BYTES = 256 * 1024
+const LONGEST_LINE = 64 * 1024 * 1024
+
+/**
+ * Cuts a stream of bytes at its line ends into pieces that hold whole lines and end with a newline. A piece is a slice of
+ * what came wherever a chunk is large enough; only the rest of a line is carried over and copied.
+ */
+export async function* cutLines(chunks: AsyncIterable<Buffer>, pageBytes = PAGE_BYTES): AsyncGenerator<Buffer> {
+  let carried: Buffer[] = []
+  let carriedBytes = 0
+  for await (const chunk of chunks) {
+    carried.push(chunk)
+    carriedBytes += chunk.length
+    if (carriedBytes < pageBytes && carriedBytes > chunk.length) continue
+    const newline = chunk.lastIndexOf(10)
+    if (newline === -1) {
+      if (carriedBytes > LONGEST_LINE) throw new MalformedJson('A line of the file is longer than 64 MB.')
+      continue
+    }
+    const rest = chunk.subarray(newline + 1)
+    carried[carried.length - 1] = chunk.subarray(0, newline + 1)
+    yield carried.length === 1 ? carried[0]! : Buffer.concat(carried)
+    carried = rest.length > 0 ? [rest] : []
+    carriedBytes = rest.length
+  }
+  if (carriedBytes > 0) {
+    const last = Buffer.concat(carried)
+    yield last.at(-1) === 10 ? last : Buffer.concat([last, Buffer.from('\n')])
+  }
+}

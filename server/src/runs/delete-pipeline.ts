@@ -1,0 +1,33 @@
+/** Deleting a pipeline with all its runs. */
+import { type Database, DEADLOCK, isDatabaseError, type Queryable, sql } from '../database/database.ts'
+import { findPipeline, lockPipeline } from '../pipelines/pipelines.ts'
+import { forgetTotal } from '../pipelines/totals.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import { cancelRunsOfPipeline } from './cancel.ts'
+
+/**
+ * Cancels what runs, then removes the pipeline with its runs; their blobs are noted to follow. Runs are locked before their
+ * pipeline, here as everywhere. One that began in between is cancelled in a second pass, and where that meets a worker
+ * that is taking it at this moment, PostgreSQL ends one of the two and this begins again.
+ */
+export async function deletePipeline(db: Database, actor: Actor, id: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await db.transaction((tx) => removePipeline(tx, actor, id))
+      return forgetTotal(actor.organization_id)
+    } catch (error) {
+      if (tries === 5 || !isDatabaseError(error, DEADLOCK)) throw error
+    }
+  }
+}
+
+async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<void> {
+  requirePermission(actor, 'pipelines:write', (await findPipeline(tx, actor, id)).domain_id)
+  await cancelRunsOfPipeline(tx, actor.organization_id, id)
+  const row = await lockPipeline(tx, actor, id)
+  requirePermission(actor, 'pipelines:write', row.domain_id)
+  await cancelRunsOfPipeline(tx, actor.organization_id, id)
+  await tx.execute(sql`DELETE FROM pipelines WHERE id = ${id}`)
+  await audit(tx, actor, 'pipeline.deleted', { type: 'pipeline', id }, { name: row.name })
+}

@@ -1,0 +1,151 @@
+/**
+ * Sends webhooks. One loop claims what is due and sleeps until something is told, falls due, or a slot becomes free; it
+ * looks by itself now and then for what a lost message did not tell. Any number of processes may run it.
+ */
+
+import type { Logger } from 'pino'
+import type { Database } from '../database/database.ts'
+import { CHANNEL, readMessage } from '../database/notifications.ts'
+import { type SecretBox, SecretLost } from '../database/secret-box.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import type { Egress } from '../egress/policy.ts'
+import {
+  type ClaimedDelivery,
+  claimDeliveries,
+  nextDueMs,
+  noteDelivered,
+  noteDisabled,
+  noteFailed,
+  noteRetry,
+  releaseDelivery,
+  removeOldDeliveries,
+} from './queue.ts'
+import { type Answer, sendDelivery, unanswered } from './request.ts'
+import { createWakeSignal } from './wake-signal.ts'
+import { secretPlace } from './webhooks.ts'
+
+const IN_FLIGHT = 32
+const IN_FLIGHT_PER_ORGANIZATION = 4
+const LOOK_MS = 15_000
+const AFTER_FAULT_MS = 1000
+const TIDY_MS = 60 * 60 * 1000
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+/** What is waited after the first, the second, … failed attempt; after the last one there is no other. */
+export const BACK_OFF_MS = [10 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE] as const
+export const MAX_ATTEMPTS = BACK_OFF_MS.length + 1
+
+export interface WebhookDeliveries {
+  /** Lets requests that are under way end; at the deadline they are broken off and fall due again. */
+  stop(deadline?: AbortSignal): Promise<void>
+}
+
+interface DeliveryServices {
+  db: Database
+  box: SecretBox
+  egress: Egress
+  log: Logger
+}
+
+export async function startWebhookDeliveries(services: DeliveryServices): Promise<WebhookDeliveries> {
+  const { db, log } = services
+  const wakeSignal = createWakeSignal()
+  const breakOff = new AbortController()
+  const inFlight = new Set<Promise<void>>()
+  const busy = new Map<string, number>()
+  let stopping = false
+  let tidiedAt = Number.NEGATIVE_INFINITY
+
+  const start = (delivery: ClaimedDelivery) => {
+    const organization = delivery.organization_id
+    busy.set(organization, (busy.get(organization) ?? 0) + 1)
+    const done = deliver(services, delivery, breakOff.signal)
+      .catch((error: Error) =>
+        log.warn({ err: error, delivery_id: delivery.id }, 'a webhook delivery was not noted; it will be sent again'),
+      )
+      .then(() => {
+        inFlight.delete(done)
+        const left = busy.get(organization)! - 1
+        if (left === 0) busy.delete(organization)
+        else busy.set(organization, left)
+        wakeSignal.wake()
+      })
+    inFlight.add(done)
+  }
+
+  /** Gives the time until the next look. */
+  const look = async (): Promise<number> => {
+    const free = IN_FLIGHT - inFlight.size
+    if (free > 0) {
+      const claimed = await claimDeliveries(db, { free, perOrganization: IN_FLIGHT_PER_ORGANIZATION, busy })
+      for (const delivery of claimed) start(delivery)
+    }
+    if (performance.now() - tidiedAt > TIDY_MS) {
+      tidiedAt = performance.now()
+      const removed = await removeOldDeliveries(db)
+      if (removed > 0) log.info({ removed }, 'removed old webhook deliveries')
+    }
+    return Math.min((await nextDueMs(db)) ?? LOOK_MS, LOOK_MS)
+  }
+
+  const loop = async () => {
+    while (!stopping) {
+      const waitMs = await look().catch((error: Error) => {
+        log.warn({ err: error }, 'looking for webhook deliveries failed; trying again soon')
+        return AFTER_FAULT_MS
+      })
+      await wakeSignal.wait(waitMs)
+    }
+  }
+
+  const stopListening = await db.listen(
+    CHANNEL,
+    (payload) => {
+      if (readMessage(payload).message === 'delivery') wakeSignal.wake()
+    },
+    wakeSignal.wake,
+  )
+  const looping = loop()
+
+  return {
+    async stop(deadline) {
+      stopping = true
+      wakeSignal.wake()
+      const abort = () => breakOff.abort()
+      if (deadline?.aborted) abort()
+      deadline?.addEventListener('abort', abort, { once: true })
+      await looping
+      await stopListening()
+      await Promise.all(inFlight)
+      deadline?.removeEventListener('abort', abort)
+    },
+  }
+}
+
+async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
+  const { db, box, egress, log } = services
+  const note = (act: () => Promise<number>) => untilDatabaseAnswers(act)
+  if (!delivery.enabled) return void (await note(() => noteDisabled(db, delivery)))
+  let answer: Answer
+  try {
+    const secret = box.open<string>(secretPlace(delivery.organization_id, delivery.webhook_id), delivery.secret_box)
+    answer = await sendDelivery(egress, { ...delivery, secret }, signal)
+  } catch (error) {
+    if (signal.aborted) return void (await note(() => releaseDelivery(db, delivery)))
+    log.error({ err: error, delivery_id: delivery.id }, 'a webhook delivery could not be sent')
+    answer = unanswered(error instanceof SecretLost ? `The secret can not be read. ${error.message}` : FAULT, true)
+  }
+  if (answer.arrived) await note(() => noteDelivered(db, delivery, answer.response_status))
+  else if (answer.again && delivery.attempts < MAX_ATTEMPTS)
+    await note(() => noteRetry(db, delivery, answer, delayAfter(delivery.attempts, answer.retryAfterMs)))
+  else await note(() => noteFailed(db, delivery, answer))
+}
+
+const FAULT = 'A fault of the service kept it from being sent; its log has the cause'
+
+/** A fifth earlier or later, so that what failed together does not come back together; never before the receiver asked. */
+export function delayAfter(attempts: number, retryAfterMs: number): number {
+  const backOff = BACK_OFF_MS[Math.min(attempts, BACK_OFF_MS.length) - 1]!
+  return Math.round(Math.max(backOff * (0.8 + 0.4 * Math.random()), retryAfterMs * (1 + 0.1 * Math.random())))
+}

@@ -1,0 +1,148 @@
+/**
+ * The rows behind the sending of webhooks. A delivery is pending until it has arrived or is given up, and `next_attempt_at`
+ * says when it is due. A claim counts the attempt and pushes that moment past the longest time a request can take: that
+ * is its lease. Whoever dies with it leaves a row that falls due again, so nothing is lost and something may be sent
+ * twice. Every end names the attempt, so a sender that was paused past its lease changes nothing.
+ *
+ *   pending    claim       attempts + 1, due again after the lease
+ *   pending →  delivered   the receiver answered 2xx
+ *   pending →  failed      the last attempt, a refusal that does not pass, or a webhook that is disabled by now
+ *   pending    try again   due after the back-off
+ *   pending    release     the service stops: attempts - 1, due at once
+ */
+
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
+import type { Json } from '../json/json.ts'
+
+export const LEASE_SECONDS = 60
+const KEPT_DAYS = 30
+const REMOVED_AT_ONCE = 1000
+
+export interface ClaimedDelivery {
+  id: string
+  webhook_id: string
+  organization_id: string
+  event: string
+  payload: Record<string, Json>
+  attempts: number
+  created_at: string
+  url: string
+  secret_box: Buffer
+  enabled: boolean
+  timestamp: number
+}
+
+export interface ClaimLimits {
+  free: number
+  perOrganization: number
+  /** How many this sender has on their way, by organization. */
+  busy: ReadonlyMap<string, number>
+}
+
+/**
+ * Takes what is due: first from those organizations that have the least on its way, so a backlog of one delays nobody
+ * else. One claim at a time over all senders, or two would look at the same rows and one of them go away with nothing.
+ */
+export function claimDeliveries(
+  db: Database,
+  { free, perOrganization, busy }: ClaimLimits,
+): Promise<ClaimedDelivery[]> {
+  return db.transaction(async (tx) => {
+    await lockForTransaction(tx, 'sluice webhook deliveries')
+    return tx.query<ClaimedDelivery>(sql`
+      WITH RECURSIVE waiting AS (
+        (SELECT organization_id FROM webhook_deliveries WHERE status = 'pending' ORDER BY organization_id LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.organization_id FROM webhook_deliveries d WHERE d.status = 'pending' AND d.organization_id > w.organization_id
+                 ORDER BY d.organization_id LIMIT 1)
+          FROM waiting w WHERE w.organization_id IS NOT NULL
+      ),
+      candidates AS (
+        SELECT c.id, c.next_attempt_at, coalesce(b.busy, 0) + row_number() OVER (PARTITION BY w.organization_id ORDER BY c.next_attempt_at) AS turn
+          FROM waiting w
+          LEFT JOIN unnest(${[...busy.keys()]}::uuid[], ${[...busy.values()]}::int[]) AS b (organization_id, busy) ON b.organization_id = w.organization_id
+         CROSS JOIN LATERAL (
+           SELECT d.id, d.next_attempt_at FROM webhook_deliveries d
+            WHERE d.organization_id = w.organization_id AND d.status = 'pending' AND d.next_attempt_at <= now()
+            ORDER BY d.next_attempt_at LIMIT greatest(0, ${perOrganization} - coalesce(b.busy, 0))) c
+         WHERE w.organization_id IS NOT NULL
+      ),
+      chosen AS (SELECT id FROM candidates ORDER BY turn, next_attempt_at LIMIT ${free}),
+      -- A row that is being deleted or ended at this moment is passed over, not waited for.
+      held AS (SELECT id FROM webhook_deliveries WHERE id IN (SELECT id FROM chosen) AND status = 'pending' AND next_attempt_at <= now() FOR UPDATE SKIP LOCKED),
+      taken AS (
+        UPDATE webhook_deliveries d SET attempts = d.attempts + 1, next_attempt_at = now() + make_interval(secs => ${LEASE_SECONDS})
+          FROM held h WHERE d.id = h.id
+        RETURNING d.*
+      )
+      SELECT t.id, t.webhook_id, t.organization_id, t.event, t.payload, t.attempts, t.created_at, w.url, w.secret_box, w.enabled,
+             floor(extract(epoch FROM clock_timestamp()))::bigint AS timestamp
+        FROM taken t JOIN webhooks w ON w.id = t.webhook_id`)
+  })
+}
+
+/** When the next one falls due, in milliseconds from now; null where nothing waits. */
+export async function nextDueMs(db: Queryable): Promise<number | null> {
+  const row = await db.first<{ ms: number | null }>(sql`
+    SELECT (extract(epoch FROM min(next_attempt_at) - now()) * 1000)::float8 AS ms
+      FROM webhook_deliveries WHERE status = 'pending' AND next_attempt_at > now()`)
+  return row?.ms ?? null
+}
+
+type DeliveryLease = Pick<ClaimedDelivery, 'id' | 'attempts'>
+
+export const noteDelivered = (
+  db: Queryable,
+  { id, attempts }: DeliveryLease,
+  responseStatus: number,
+): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET status = 'delivered', response_status = ${responseStatus}, error = NULL, finished_at = now()
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+export interface Refusal {
+  response_status: number | null
+  error: string
+}
+
+export const noteRetry = (
+  db: Queryable,
+  { id, attempts }: DeliveryLease,
+  { response_status, error }: Refusal,
+  delayMs: number,
+): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET response_status = ${response_status}, error = ${error}, next_attempt_at = now() + make_interval(secs => ${delayMs / 1000})
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+export const noteFailed = (
+  db: Queryable,
+  { id, attempts }: DeliveryLease,
+  { response_status, error }: Refusal,
+): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET status = 'failed', response_status = ${response_status}, error = ${error}, finished_at = now()
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+/** The webhook was disabled after the delivery had been queued: nothing was sent, and nothing will be. */
+export const noteDisabled = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET status = 'failed', error = 'The webhook was disabled before this was sent', attempts = attempts - 1, finished_at = now()
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+export const releaseDelivery = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = now()
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+/** Removes what ended long ago, in small bites. */
+export async function removeOldDeliveries(db: Queryable): Promise<number> {
+  let removed = 0
+  for (;;) {
+    const count = await db.execute(sql`
+      DELETE FROM webhook_deliveries WHERE id IN (
+        SELECT id FROM webhook_deliveries WHERE finished_at < now() - make_interval(days => ${KEPT_DAYS}) LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED)`)
+    removed += count
+    if (count < REMOVED_AT_ONCE) return removed
+  }
+}

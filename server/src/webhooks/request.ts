@@ -1,0 +1,122 @@
+/** One attempt of one delivery: the signed request, and what its answer means. */
+import { createHmac } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
+import type { Json } from '../json/json.ts'
+import { VERSION } from '../version.ts'
+
+export interface SignedDelivery {
+  id: string
+  event: string
+  payload: Record<string, Json>
+  attempts: number
+  created_at: string
+  url: string
+  secret: string
+  /** Seconds since 1970, by the clock of the database. */
+  timestamp: number
+}
+
+export type Answer =
+  | { arrived: true; response_status: number }
+  | { arrived: false; response_status: number | null; error: string; again: boolean; retryAfterMs: number }
+
+export const TIMEOUT_MS = 10_000
+const EXCERPT_CHARACTERS = 200
+/** Read of an answer at most: enough for an excerpt, and to leave the connection usable after an ordinary one. */
+const EXCERPT_BYTES = 16 * 1024
+const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
+const GONE = 410
+
+export const sign = (secret: string, timestamp: number, body: string): string =>
+  `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`
+
+/** The same bytes at every attempt. */
+export const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>
+  JSON.stringify({ id, event, created_at, ...payload })
+
+/** Throws where the signal was aborted, and for faults of our own. */
+export async function sendDelivery(
+  egress: Pick<Egress, 'stream'>,
+  delivery: SignedDelivery,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const body = bodyOf(delivery)
+  try {
+    const answer = await egress.stream(delivery.url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': `sluice/${VERSION}`,
+        'x-sluice-event': delivery.event,
+        'x-sluice-delivery': delivery.id,
+        'x-sluice-attempt': String(delivery.attempts),
+        'x-sluice-timestamp': String(delivery.timestamp),
+        'x-sluice-signature': sign(delivery.secret, delivery.timestamp, body),
+      },
+      body,
+      signal,
+      timeoutMs: TIMEOUT_MS,
+      maxRedirects: 0,
+    })
+    const { status } = answer
+    const excerpt = readExcerpt(answer.body, delivery.secret)
+    // Read on without waiting for it: the receiver has it, and a body that is read leaves the connection usable.
+    if (status >= 200 && status < 300) return { arrived: true, response_status: status }
+    return {
+      arrived: false,
+      response_status: status,
+      error: describeRefusal(status, await excerpt),
+      again: status !== GONE,
+      retryAfterMs: readRetryAfter(answer.headers),
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    const refused = error instanceof EgressRefused
+    if (!refused && !(error instanceof EgressFailed)) throw error
+    return unanswered(capitalize(error.message), !refused)
+  }
+}
+
+export const unanswered = (error: string, again: boolean): Answer => ({
+  arrived: false,
+  response_status: null,
+  error,
+  again,
+  retryAfterMs: 0,
+})
+
+const capitalize = (sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1)
+
+function describeRefusal(status: number, excerpt: string): string {
+  const redirected = status >= 300 && status < 400 ? '; redirects are not followed, give the final address' : ''
+  return `The receiver answered ${status}${redirected}${excerpt === '' ? '' : `: ${excerpt}`}`
+}
+
+/** The answer is known by its status; whatever befalls its body changes nothing, and it never throws. */
+async function readExcerpt(body: Readable, secret: string): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes >= EXCERPT_BYTES) break
+    }
+  } catch {
+    // Cut off, too slow or badly compressed: what came is enough.
+  }
+  const text = Buffer.concat(chunks).toString('utf8').replaceAll(secret, '********')
+  return text
+    .replace(/[\s\p{Cc}\p{Cf}\ufffd]+/gu, ' ')
+    .trim()
+    .slice(0, EXCERPT_CHARACTERS)
+    .toWellFormed()
+}
+
+/** Seconds or a date; 0 where there is none or it can not be read. */
+export function readRetryAfter(headers: Headers, now = Date.now()): number {
+  const text = headers.get('retry-after')?.trim() ?? ''
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), LONGEST_RETRY_AFTER_MS)
+}

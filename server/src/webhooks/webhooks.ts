@@ -1,0 +1,223 @@
+/**
+ * Webhooks: where an organization wants to be told of the ends of its runs. The secret that signs is sealed in its row
+ * and leaves the service once, in the answer to the creation. An address can be a credential too (many chat services
+ * put one into its path), so the audit log gets its host alone.
+ */
+import { randomBytes, randomUUID } from 'node:crypto'
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { notifyRun } from '../database/notifications.ts'
+import type { SecretBox } from '../database/secret-box.ts'
+import { type Egress, EgressRefused } from '../egress/policy.ts'
+import { AppError, notFound } from '../errors.ts'
+import type { Json } from '../json/json.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { audit } from '../tenancy/audit.ts'
+import { lockOwnRole } from '../tenancy/members.ts'
+import type { RunEvent } from './events.ts'
+
+/** Each end of a run writes a row for each of them. */
+export const MAX_WEBHOOKS = 50
+export const SHORTEST_SECRET = 16
+
+export interface WebhookRow {
+  id: string
+  url: string
+  events: RunEvent[]
+  description: string | null
+  enabled: boolean
+  created_at: string
+  updated_at: string | null
+}
+
+export interface WebhookInput {
+  url: string
+  events: RunEvent[]
+  secret?: string
+  description?: string | null
+  enabled?: boolean
+}
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+
+export interface DeliveryRow {
+  id: string
+  webhook_id: string
+  event: RunEvent | 'test'
+  payload: Record<string, Json>
+  status: (typeof DELIVERY_STATUSES)[number]
+  attempts: number
+  next_attempt_at: string | null
+  response_status: number | null
+  error: string | null
+  created_at: string
+  finished_at: string | null
+}
+
+/** What the functions here need of the services. */
+export interface WebhookTools {
+  db: Database
+  box: SecretBox
+  egress: Pick<Egress, 'checkUrl'>
+}
+
+export const secretPlace = (organizationId: string, webhookId: string) => ({
+  organization_id: organizationId,
+  column: 'webhooks.secret_box',
+  row_id: webhookId,
+})
+
+const columns = sql`id, url, events, description, enabled, created_at, updated_at`
+const deliveryColumns = sql`id, webhook_id, event, payload, status, attempts,
+  CASE WHEN status = 'pending' THEN next_attempt_at END AS next_attempt_at, response_status, error, created_at, finished_at`
+
+export const listWebhooks = (db: Queryable, actor: Actor, paging: Paging): Promise<Listed<WebhookRow>> =>
+  readList(
+    db,
+    paging,
+    sql`SELECT ${columns} FROM webhooks WHERE organization_id = ${actor.organization_id} ORDER BY created_at DESC, id`,
+    sql`SELECT 1 FROM webhooks WHERE organization_id = ${actor.organization_id}`,
+  )
+
+export async function readWebhook(db: Queryable, actor: Actor, id: string): Promise<WebhookRow> {
+  const row = await db.first<WebhookRow>(
+    sql`SELECT ${columns} FROM webhooks WHERE id = ${id} AND organization_id = ${actor.organization_id}`,
+  )
+  if (!row) throw notFound('Webhook')
+  return row
+}
+
+export async function createWebhook(
+  { db, box, egress }: WebhookTools,
+  actor: Actor,
+  input: WebhookInput,
+): Promise<WebhookRow & { secret: string }> {
+  const url = checkAddress(egress, input.url)
+  const secret = input.secret === undefined ? makeSecret() : checkSecret(input.secret)
+  const id = randomUUID()
+  const sealed = box.seal(secretPlace(actor.organization_id, id), secret)
+  return db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'webhooks:write')
+    await lockForTransaction(tx, `webhooks ${actor.organization_id}`)
+    const row = await tx.first<WebhookRow>(sql`
+      INSERT INTO webhooks (id, organization_id, url, events, secret_box, description, enabled)
+      SELECT ${id}, ${actor.organization_id}, ${url.href}, ${JSON.stringify(input.events)}, ${sealed}, ${input.description ?? null}, ${input.enabled ?? true}
+       WHERE (SELECT count(*) FROM webhooks WHERE organization_id = ${actor.organization_id}) < ${MAX_WEBHOOKS}
+      RETURNING ${columns}`)
+    if (!row)
+      throw new AppError('conflict', `The organization has ${MAX_WEBHOOKS} webhooks already; delete one that is unused`)
+    await audit(tx, actor, 'webhook.created', { type: 'webhook', id }, { host: url.host, events: input.events })
+    return { ...row, secret }
+  })
+}
+
+/** Only what is given changes; null clears the description. What waits to be sent goes to the new address. */
+export async function updateWebhook(
+  { db, box, egress }: WebhookTools,
+  actor: Actor,
+  id: string,
+  { url, events, secret, description, enabled }: Partial<WebhookInput>,
+): Promise<WebhookRow> {
+  const given = Object.entries({ url, events, secret, description, enabled }).flatMap(([field, value]) =>
+    value === undefined ? [] : [field],
+  )
+  if (given.length === 0) return readWebhook(db, actor, id)
+  const address = url === undefined ? null : checkAddress(egress, url).href
+  const sealed = secret === undefined ? null : box.seal(secretPlace(actor.organization_id, id), checkSecret(secret))
+  return db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'webhooks:write')
+    const row = await tx.first<WebhookRow>(sql`
+      UPDATE webhooks
+         SET url = coalesce(${address}, url),
+             events = coalesce(${events === undefined ? null : JSON.stringify(events)}::jsonb, events),
+             secret_box = coalesce(${sealed}::bytea, secret_box),
+             description = CASE WHEN ${description !== undefined} THEN ${description ?? null} ELSE description END,
+             enabled = coalesce(${enabled ?? null}, enabled),
+             updated_at = now()
+       WHERE id = ${id} AND organization_id = ${actor.organization_id}
+      RETURNING ${columns}`)
+    if (!row) throw notFound('Webhook')
+    await audit(
+      tx,
+      actor,
+      'webhook.updated',
+      { type: 'webhook', id },
+      { host: new URL(row.url).host, events: row.events, enabled: row.enabled, fields: given },
+    )
+    return row
+  })
+}
+
+/** Its deliveries go with it, also those that wait. */
+export async function deleteWebhook(db: Database, actor: Actor, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'webhooks:write')
+    const row = await tx.first<{ url: string }>(
+      sql`DELETE FROM webhooks WHERE id = ${id} AND organization_id = ${actor.organization_id} RETURNING url`,
+    )
+    if (!row) throw notFound('Webhook')
+    await audit(tx, actor, 'webhook.deleted', { type: 'webhook', id }, { host: new URL(row.url).host })
+  })
+}
+
+export async function listDeliveries(
+  db: Queryable,
+  actor: Actor,
+  id: string,
+  paging: Paging,
+): Promise<Listed<DeliveryRow>> {
+  await readWebhook(db, actor, id)
+  return readList(
+    db,
+    paging,
+    sql`SELECT ${deliveryColumns} FROM webhook_deliveries WHERE webhook_id = ${id} ORDER BY created_at DESC, id`,
+    sql`SELECT 1 FROM webhook_deliveries WHERE webhook_id = ${id}`,
+  )
+}
+
+/** Queues a delivery of the event `test`, which goes the way of every other one. */
+export async function testWebhook(db: Database, actor: Actor, id: string): Promise<DeliveryRow> {
+  return db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'webhooks:write')
+    const webhook = await readWebhook(tx, actor, id)
+    if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then test it')
+    const payload = { event: 'test', webhook_id: id, message: 'The webhook works: this is what it sends.' }
+    const row = await tx.first<DeliveryRow>(sql`
+      INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
+      VALUES (${id}, ${actor.organization_id}, 'test', ${JSON.stringify(payload)})
+      RETURNING ${deliveryColumns}`)
+    await tx.execute(notifyRun('delivery'))
+    await audit(tx, actor, 'webhook.tested', { type: 'webhook', id }, { host: new URL(webhook.url).host })
+    return row!
+  })
+}
+
+const makeSecret = () => `whsec_${randomBytes(32).toString('base64url')}`
+
+function checkSecret(secret: string): string {
+  if (secret.length < SHORTEST_SECRET)
+    throw new AppError(
+      'invalid_input',
+      `secret: must be at least ${SHORTEST_SECRET} characters long; leave it out to have one made`,
+    )
+  return secret
+}
+
+/** Refuses here what would be refused at every delivery. A name is resolved only then, and checked once more. */
+function checkAddress(egress: WebhookTools['egress'], text: string): URL {
+  const url = URL.parse(text)
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    throw new AppError('invalid_input', 'url: must be an address that begins with https:// or http://')
+  if (url.username !== '' || url.password !== '')
+    throw new AppError(
+      'invalid_input',
+      'url: must not hold a user name or password; the receiver knows us by the signature',
+    )
+  try {
+    egress.checkUrl(url)
+  } catch (error) {
+    if (error instanceof EgressRefused) throw new AppError('invalid_input', `url: ${error.message}`)
+    throw error
+  }
+  return url
+}

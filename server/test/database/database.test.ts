@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { connectDatabase, isDatabaseError, sql, UNIQUE_VIOLATION } from '../../src/database/database.ts'
+import { cloneDatabase } from '../harness/database.ts'
+
+const { db, connection, drop } = await cloneDatabase(3)
+after(drop)
+await db.execute(sql`CREATE TABLE notes (id int PRIMARY KEY, at timestamptz, size bigint)`)
+
+/** Ends connections as a restart or a network would. */
+const breakConnections = (query: string) =>
+  db.execute(sql`
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE ${query}`)
+
+test('timestamps come as ISO 8601 in UTC with all digits, and big integers as numbers', async () => {
+  await db.execute(sql`INSERT INTO notes VALUES (1, '2026-03-29 03:04:05.678901+02', 9007199254740991)`)
+  assert.deepEqual(await db.first(sql`SELECT at, size FROM notes WHERE id = ${1}`), {
+    at: '2026-03-29T01:04:05.678901Z',
+    size: 9007199254740991,
+  })
+  assert.equal(await db.first(sql`SELECT 1 FROM notes WHERE id = ${99}`), null)
+})
+
+test('a transaction that fails leaves nothing, and its error is the one that was thrown', async () => {
+  const failed = db.transaction(async (tx) => {
+    await tx.execute(sql`INSERT INTO notes (id) VALUES (${2})`)
+    await tx.execute(sql`INSERT INTO notes (id) VALUES (${2})`)
+  })
+  await assert.rejects(failed, (error) => isDatabaseError(error, UNIQUE_VIOLATION, 'notes_pkey'))
+  assert.equal(await db.first(sql`SELECT 1 FROM notes WHERE id = ${2}`), null)
+})
+
+test('a connection that is lost in the middle of a transaction fails it alone', async () => {
+  const lost = db.transaction(async (tx) => {
+    await tx.execute(sql`INSERT INTO notes (id) VALUES (${3})`)
+    await breakConnections('INSERT INTO notes%')
+    await tx.execute(sql`INSERT INTO notes (id) VALUES (${4})`)
+  })
+  await assert.rejects(lost)
+  assert.deepEqual(await db.query(sql`SELECT id FROM notes WHERE id IN (3, 4)`), [])
+  await Promise.all(Array.from({ length: 6 }, () => db.first(sql`SELECT 1`)))
+})
+
+test('closing waits until the last connection is gone', async () => {
+  const own = connectDatabase(connection, 5, () => {})
+  await Promise.all(Array.from({ length: 5 }, () => own.first(sql`SELECT pg_sleep(0.01)`)))
+  await own.close()
+  const left = await db.first<{ count: number }>(
+    sql`SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%'`,
+  )
+  assert.equal(left!.count, 0)
+})

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
+import { cloneDatabase } from '../harness/database.ts'
+
+const { db, drop } = await cloneDatabase()
+after(drop)
+const backends = async () =>
+  (
+    await db.query<{ pid: number }>(
+      sql`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`,
+    )
+  ).map((row) => row.pid)
+
+/** Messages in the order of their arrival, to be waited for. */
+function inbox(): { put(payload: string): void; next(): Promise<string> } {
+  const arrived: string[] = []
+  const waiting: ((payload: string) => void)[] = []
+  return {
+    put(payload) {
+      const taker = waiting.shift()
+      if (taker) taker(payload)
+      else arrived.push(payload)
+    },
+    next: () =>
+      arrived.length > 0 ? Promise.resolve(arrived.shift()!) : new Promise((resolve) => waiting.push(resolve)),
+  }
+}
+
+test('all who listen share one connection, and a broken one is made again', async () => {
+  const [first, second, gaps] = [inbox(), inbox(), inbox()]
+  const stopFirst = await db.listen('news', first.put, () => gaps.put('gap'))
+  const stopSecond = await db.listen('news', second.put)
+  assert.equal(await gaps.next(), 'gap')
+  assert.equal((await backends()).length, 1)
+  await db.execute(sql`SELECT pg_notify('news', 'hello')`)
+  assert.deepEqual([await first.next(), await second.next()], ['hello', 'hello'])
+
+  await db.execute(sql`SELECT pg_terminate_backend(${(await backends())[0]})`)
+  assert.equal(await gaps.next(), 'gap', 'whoever listens is told that something may be missing')
+  assert.equal((await backends()).length, 1)
+  await db.execute(sql`SELECT pg_notify('news', 'again')`)
+  assert.deepEqual([await first.next(), await second.next()], ['again', 'again'])
+
+  await stopFirst()
+  await db.execute(sql`SELECT pg_notify('news', 'late')`)
+  assert.equal(await second.next(), 'late')
+  await stopSecond()
+})

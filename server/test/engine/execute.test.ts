@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { runPrefix } from '../../src/blobs/run-keys.ts'
+import { ConnectorError, type Destination, type Page, type Source } from '../../src/connectors/contract.ts'
+import { fileDestination } from '../../src/connectors/file/destination.ts'
+import { removeStrayParts } from '../../src/engine/stage.ts'
+import { plainRows } from '../harness/conformance.ts'
+import { lineSource } from '../harness/line-source.ts'
+import { openRunBench, type RunBench } from '../harness/run-bench.ts'
+
+let bench: RunBench
+before(async () => {
+  bench = await openRunBench()
+})
+after(() => bench.close())
+
+function lines(bytes: Buffer): string[] {
+  return bytes.toString().split('\n').slice(0, -1)
+}
+
+describe('a run into a file', () => {
+  it('holds exactly the records of its source', async () => {
+    const job = bench.job({ source: { name: 'dummy', config: { records: 1000 } }, destination: { name: 'file' } })
+    const attempt = bench.start(job)
+    const outcome = await attempt.done
+    const records = lines(await bench.readOutput(outcome)).map((line) => JSON.parse(line))
+    assert.deepEqual(
+      records.map((record) => record.id),
+      Array.from({ length: 1000 }, (_, index) => index + 1),
+    )
+    assert.equal(Object.keys(records[0])[0], '_record_id')
+    assert.equal(outcome.records_read, 1000)
+    assert.equal(outcome.records_written, 1000)
+    assert.equal(outcome.output?.extension, 'jsonl')
+    assert.equal(outcome.output?.size, outcome.bytes_written)
+    assert.match(attempt.log.join('\n'), /Read 1,000 records/)
+  })
+
+  it('succeeds with an empty output where there is nothing to read', async () => {
+    const job = bench.job({ source: { name: 'dummy', config: { records: 0 } }, destination: { name: 'file' } })
+    const outcome = await bench.run(job)
+    assert.deepEqual(outcome.output, { parts: [], extension: 'jsonl', content_type: 'application/x-ndjson', size: 0 })
+  })
+
+  it('is one valid gzip file although it is written in parts', async () => {
+    const job = bench.job({
+      source: { name: 'dummy', config: { records: 60_000 } },
+      destination: { name: 'file', config: { compression: 'gzip' } },
+    })
+    const outcome = await bench.run(job)
+    assert.ok(outcome.output!.parts.length > 1)
+    assert.equal(lines(gunzipSync(await bench.readOutput(outcome))).length, 60_000)
+    assert.equal(outcome.output?.extension, 'jsonl.gz')
+  })
+
+  it('keeps nothing where the pipeline keeps no output', async () => {
+    const job = bench.job(
+      { source: { name: 'dummy', config: { records: 5 } }, destination: { name: 'logger' } },
+      { keep_output: false },
+    )
+    const attempt = bench.start(job)
+    assert.equal((await attempt.done).output, null)
+    for await (const blob of bench.blobs.list(`${job.organization_id}/runs/${job.run_id}/`)) assert.fail(blob.key)
+    assert.equal(attempt.log.filter((line) => line.startsWith('info Record: {"_record_id"')).length, 5)
+  })
+})
+
+describe('a checkpoint', () => {
+  it('never begins once a cancel was heard, and a source that is deaf to it does not hold the run up', async () => {
+    let reached: () => void = () => undefined
+    const waiting = new Promise<void>((resolve) => {
+      reached = resolve
+    })
+    const source = lineSource(plainRows(100), {
+      pageRecords: 10,
+      beforePage: (given) => {
+        if (given < 50) return undefined
+        reached()
+        return new Promise<void>(() => undefined)
+      },
+    })
+    const attempt = bench.start(bench.job({ source, destination: { name: 'file' } }), { checkpointRecords: 10 })
+    await waiting
+    const before = attempt.committed.length
+    const started = performance.now()
+    attempt.cancel()
+    await assert.rejects(attempt.done, /cancelled/)
+    assert.ok(performance.now() - started < 3000)
+    assert.ok(attempt.committed.length <= before + 1)
+  })
+
+  it('is saved with everything before it, and the next attempt goes on right there', async () => {
+    const rows = plainRows(95)
+    const doomed = bench.job({ source: lineSource(rows, { pageRecords: 10 }), destination: { name: 'file' } })
+    assert.ok(await bench.crash(doomed, 'commit:after', 4, { checkpointRecords: 20 }))
+    const again = bench.again(doomed)
+    assert.deepEqual(
+      again.resume?.parts.map((part) => part.records),
+      [20, 20, 20, 20],
+    )
+    assert.equal(again.resume?.records_read, 80)
+    // The counts of the run are written between checkpoints too; what counts is where the attempt goes on.
+    Object.assign(again.resume!, { records_read: 93, records_written: 91, bytes_written: 12_345 })
+    const attempt = bench.start(again, { checkpointRecords: 20 })
+    const outcome = await attempt.done
+    assert.deepEqual(
+      outcome.output?.parts.map((part) => part.records),
+      [20, 20, 20, 20, 15],
+    )
+    assert.equal(outcome.records_read, 95)
+    assert.equal(outcome.bytes_written, outcome.output?.size)
+    assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
+    assert.match(attempt.log.join(), /Going on after checkpoint 4, with 80 records already in/)
+  })
+
+  it('is not saved by an attempt that lost its run, and its parts are swept', async () => {
+    const rows = plainRows(50)
+    let release: () => void = () => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const job = bench.job({ source: lineSource(rows, { pageRecords: 10 }), destination: { name: 'file' } })
+    let saves = 0
+    let arrive: () => void = () => undefined
+    const arrived = new Promise<void>((resolve) => {
+      arrive = resolve
+    })
+    const zombie = bench.start(job, {
+      checkpointRecords: 10,
+      fault: (point) => {
+        if (point !== 'save:before' || ++saves !== 2) return undefined
+        arrive()
+        return held
+      },
+    })
+    await arrived
+    const outcome = await bench.run(bench.again(job), { checkpointRecords: 10 })
+    release()
+    await assert.rejects(zombie.done, /fenced/)
+    assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
+    const prefix = runPrefix({ id: job.run_id, organization_id: job.organization_id })
+    assert.ok((await removeStrayParts(bench.blobs, prefix, outcome.output!.parts)) > 0)
+    assert.equal(await removeStrayParts(bench.blobs, prefix, outcome.output!.parts), 0)
+    assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
+  })
+})
+
+describe('a destination that is slow', () => {
+  it('slows its source down', async () => {
+    let given = 0
+    let open: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => {
+      open = resolve
+    })
+    let blocked: () => void = () => undefined
+    const stuck = new Promise<void>((resolve) => {
+      blocked = resolve
+    })
+    const slow: Destination = {
+      ...(fileDestination as unknown as Destination),
+      name: 'slow',
+      open: async (context) => ({
+        ...(await fileDestination.open(context as never)),
+        write: async () => {
+          blocked()
+          await gate
+        },
+      }),
+    }
+    // 400 pages of a quarter of a megabyte: a hundred megabytes that must not pile up.
+    const rows = Array.from({ length: 400 }, (_, id) => `{"id":${id},"fill":"${'x'.repeat(250_000)}"}`)
+    const beforePage = (count: number): void => {
+      given = count
+    }
+    const source = lineSource(rows, { pageRecords: 1, beforePage })
+    const attempt = bench.start(bench.job({ source, destination: { name: 'slow' } }, { keep_output: false }), {
+      destination: slow,
+    })
+    await stuck
+    // Whatever could be read without the destination has been read once the event loop has nothing left to do.
+    for (let turn = 0; turn < 1000; turn++) await new Promise((resolve) => setImmediate(resolve))
+    assert.ok(given < 60, `${given} pages were read`)
+    open()
+    assert.equal((await attempt.done).records_read, 400)
+  })
+})
+
+describe('a failure', () => {
+  it('is blamed on the party at work', async () => {
+    const source = lineSource(plainRows(5), { beforePage: () => Promise.reject(new Error('no route')) })
+    await assert.rejects(bench.run(bench.job({ source, destination: { name: 'file' } })), (error: unknown) => {
+      assert.ok(error instanceof ConnectorError)
+      assert.deepEqual([error.kind, error.message], ['source', 'no route'])
+      return true
+    })
+    const broken: Destination = {
+      ...(fileDestination as unknown as Destination),
+      name: 'broken',
+      fence: () => Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' })),
+    }
+    const job = bench.job({ source: { name: 'dummy' }, destination: { name: 'broken' } })
+    await assert.rejects(bench.run(job, { destination: broken }), (error: unknown) => {
+      assert.ok(error instanceof ConnectorError)
+      assert.deepEqual([error.kind, error.transient], ['destination', true])
+      return true
+    })
+  })
+
+  it('of the destination makes the source let go, whether it had begun or not', async () => {
+    for (const failing of ['open', 'write']) {
+      let closed = 0
+      const plain = lineSource(plainRows(50), { pageRecords: 5 })
+      const source: Source = {
+        ...plain,
+        name: `${plain.name}_closing`,
+        async read(context) {
+          const reading = await plain.read(context)
+          async function* pages(): AsyncGenerator<Page> {
+            try {
+              yield* reading.pages
+            } finally {
+              closed++
+            }
+          }
+          return { ...reading, pages: pages() }
+        },
+      }
+      const no = (): Promise<never> => Promise.reject(new Error('no room'))
+      const broken: Destination = {
+        ...(fileDestination as unknown as Destination),
+        name: 'broken',
+        open: async (context) =>
+          failing === 'open' ? no() : { ...(await fileDestination.open(context as never)), write: no },
+      }
+      const job = bench.job({ source, destination: { name: 'broken' } })
+      await assert.rejects(bench.run(job, { destination: broken }), /no room/)
+      assert.equal(closed, 1, failing)
+    }
+  })
+
+  it('of the store is ours', async () => {
+    const blobs = {
+      ...bench.blobs,
+      writer: () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })),
+    }
+    const job = bench.job({ source: { name: 'dummy' }, destination: { name: 'file' } })
+    await assert.rejects(bench.run(job, { blobs }), (error: unknown) => {
+      assert.ok(error instanceof ConnectorError)
+      assert.equal(error.kind, 'internal')
+      assert.match(error.message, /no space left/)
+      return true
+    })
+  })
+
+  it('of a config that no longer fits names the place', async () => {
+    const job = bench.job({ source: { name: 'dummy', config: { recods: 3 } }, destination: { name: 'file' } })
+    await assert.rejects(bench.run(job), /config.source.config.recods: unknown field; did you mean 'records'/)
+  })
+})

@@ -1,0 +1,15 @@
+/** A sender in a process of its own, on the database that its arguments name, until somebody kills it. */
+import { pino } from 'pino'
+import { connectDatabase } from '../../src/database/database.ts'
+import { createSecretBox } from '../../src/database/secret-box.ts'
+import { createEgress } from '../../src/egress/policy.ts'
+import { startWebhookDeliveries } from '../../src/webhooks/deliveries.ts'
+
+const [database, key] = process.argv.slice(2) as [string, string]
+const connection = { ...JSON.parse(process.env.TEST_POSTGRES!), database }
+await startWebhookDeliveries({
+  db: connectDatabase(connection, 2, () => {}),
+  box: createSecretBox([key]),
+  egress: createEgress({ allow: ['127.0.0.0/8'], self: [] }),
+  log: pino({ level: 'silent' }),
+})
