@@ -231,7 +231,7 @@ async function requireDatabase(db: Database): Promise<void> {
     )
 }
 
-const OLDEST_POSTGRES = 14
+const OLDEST_POSTGRES = 13
 const PROBE_MS = 2000
 
 async function probe(db: Database): Promise<string> {

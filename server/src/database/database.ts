@@ -68,6 +68,7 @@ const SESSION =
 export interface ConnectionSettings {
   connectionString?: string
   host?: string
+  port?: number
   user?: string
   password?: string
   database?: string

@@ -26,8 +26,11 @@ async function asAdmin(command: string): Promise<void> {
   }
 }
 
+/** Before PostgreSQL 15 copying files is the only way, and has no name. */
+const COPY_FILES = Number(process.env.TEST_POSTGRES_MAJOR ?? '18') >= 15 ? 'STRATEGY file_copy' : ''
+
 export const cloneDatabase = (poolSize = 10): Promise<TestDatabase> =>
-  createDatabase(`TEMPLATE ${TEMPLATE} STRATEGY file_copy`, poolSize)
+  createDatabase(`TEMPLATE ${TEMPLATE} ${COPY_FILES}`, poolSize)
 
 export const createEmptyDatabase = (): Promise<TestDatabase> => createDatabase('TEMPLATE template0', 2)
 

@@ -8,15 +8,18 @@ import path from 'node:path'
 import { connectDatabase, script } from '../../src/database/database.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.ts'
 import { migrate } from '../../src/database/migrate.ts'
+import { startServer } from './postgres-server.ts'
 
-let server: EmbeddedPostgres
+let server: Pick<EmbeddedPostgres, 'connection' | 'stop'>
 let folder: string
 
 export const TEMPLATE = 'sluice_template'
 
 export async function globalSetup(): Promise<void> {
   folder = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
-  server = await startEmbeddedPostgres(folder, 'test-password')
+  server = process.env.TEST_POSTGRES_NATIVE
+    ? await startOtherVersion()
+    : await startEmbeddedPostgres(folder, 'test-password')
   const admin = connectDatabase(server.connection, 1, fail)
   for (const setting of ['fsync = off', 'synchronous_commit = off', 'full_page_writes = off'])
     await admin.execute(script(`ALTER SYSTEM SET ${setting}`))
@@ -27,6 +30,12 @@ export async function globalSetup(): Promise<void> {
   await migrate(template)
   await template.close()
   process.env.TEST_POSTGRES = JSON.stringify(server.connection)
+}
+
+/** `npm run test:postgres` tries the platform on other major versions. */
+async function startOtherVersion(): Promise<typeof server> {
+  const { host, port, user, password, stop } = await startServer({ max_connections: '200' })
+  return { connection: { host, port, user, password, database: 'postgres' }, stop }
 }
 
 export async function globalTeardown(): Promise<void> {

