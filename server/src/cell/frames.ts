@@ -6,7 +6,8 @@
 
 import { isUtf8 } from 'node:buffer'
 import type { Json } from '../json/json.ts'
-import { countRecords, JsonScanError, MAX_PREVIEW_DEPTH, scanJson, TooDeep } from '../json/scan.ts'
+import { MalformedJson, TooDeep } from '../json/malformed.ts'
+import { countRecords, MAX_JSON_DEPTH, validateJson } from '../json/validator.ts'
 
 export const FRAME_KINDS = { page: 1, log: 2, http: 3, secrets: 4, preview: 5, done: 6, error: 7 } as const
 export const HOST_KINDS = { job: 1, answer: 2 } as const
@@ -72,6 +73,9 @@ export interface CellErrorReport {
 /** The cell broke the protocol. The call ends and whatever it sent last counts for nothing. */
 export class ProtocolError extends Error {}
 /** An honest author can get here: the encoder in the cell leaves this one check to the host. */
+/** A record of a preview sits in an array and beside its id. */
+const MAX_PREVIEW_DEPTH = MAX_JSON_DEPTH + 2
+
 export class RecordTooDeep extends ProtocolError {}
 
 /** Cuts a stream of bytes into frames. One frame is in memory at a time, beside the bytes that were pushed last. */
@@ -141,7 +145,7 @@ function decodeFrame(kind: number, payload: Buffer): Frame {
     }
   } catch (error) {
     if (error instanceof TooDeep && kind === FRAME_KINDS.page) throw new RecordTooDeep(`a record is ${error.message}`)
-    if (error instanceof JsonScanError) throw new ProtocolError(error.message)
+    if (error instanceof MalformedJson) throw new ProtocolError(error.message)
     throw error
   }
 }
@@ -152,7 +156,7 @@ function requireUtf8(bytes: Uint8Array): void {
 
 function parseJson(bytes: Buffer, maxDepth?: number): Json {
   requireUtf8(bytes)
-  scanJson(bytes, maxDepth)
+  validateJson(bytes, maxDepth)
   return JSON.parse(bytes.toString('utf8'))
 }
 

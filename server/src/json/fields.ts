@@ -3,7 +3,11 @@
  * no digit of a large number is lost. Lines are looked at as latin1, where one character is one byte and everything JSON
  * is made of is ASCII. It trusts no line further than it must: what is not an object in form is refused.
  */
+import { BYTES, TABLES } from './bytes.ts'
 import { MalformedJson } from './malformed.ts'
+
+const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } = BYTES
+const { IS_LINE_BLANK } = TABLES
 
 /**
  * The keys met so far, as JSON text with their quotes, each with a number. Records nearly always have the same keys in the
@@ -20,15 +24,6 @@ export function createKeyRing(): KeyRing {
 
 /** Gets the number of the key in the ring, and where the value lies in the text. */
 export type VisitField = (key: number, valueStart: number, valueEnd: number) => void
-
-const QUOTE = 34
-const COMMA = 44
-const COLON = 58
-const BACKSLASH = 92
-const OPEN_BRACKET = 91
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
 
 /** Visits the fields of the object that the text holds between `start` and `end`. */
 export function visitFields(text: string, start: number, end: number, ring: KeyRing, visit: VisitField): void {
@@ -87,7 +82,7 @@ function skipSpace(text: string, at: number): number {
 }
 
 function isSpace(code: number): boolean {
-  return code === 32 || code === 9 || code === 13
+  return IS_LINE_BLANK[code] === 1
 }
 
 /** The index behind the closing quote of the string that begins here. */

@@ -3,7 +3,26 @@
  * refuses what would break a row apart (raw control characters in strings, a record that ends early); numbers and
  * literals inside nested values are left to the database, which parses them anyway.
  */
+import { BYTES, TABLES } from './bytes.ts'
 import { MalformedJson } from './malformed.ts'
+
+const {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  LOWER_F,
+  LOWER_N,
+  LOWER_T,
+  MINUS,
+  NEWLINE,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+} = BYTES
+const { IS_LINE_BLANK, IS_PLAIN } = TABLES
 
 export const ValueForm = { null: 0, string: 1, escaped: 2, boolean: 3, integer: 4, number: 5, nested: 6 } as const
 
@@ -35,22 +54,15 @@ export function createSpans(keys: readonly string[]): Spans {
   }
 }
 
-const QUOTE = 34
-const BACKSLASH = 92
-/** 1 where a string's run of ordinary bytes ends: quote, backslash, control characters. */
-const stops = new Uint8Array(256)
-for (let byte = 0; byte < 32; byte += 1) stops[byte] = 1
-stops[QUOTE] = 1
-stops[BACKSLASH] = 1
 /** 1 for the bytes a number is made of. */
 const numeric = new Uint8Array(256)
 for (const character of '0123456789+-.eE')
   numeric[character.charCodeAt(0)] = character >= '0' && character <= '9' ? 1 : 2
-numeric[45] = 1
+numeric[MINUS] = 1
 
 function malformed(page: Buffer, at: number, why: string): never {
-  const from = page.lastIndexOf(10, at - 1) + 1
-  const to = page.indexOf(10, at)
+  const from = page.lastIndexOf(NEWLINE, at - 1) + 1
+  const to = page.indexOf(NEWLINE, at)
   const line = page.subarray(from, to < 0 ? page.length : to).toString('utf8')
   throw new MalformedJson(
     `A record is not a JSON object on one line (${why}): ${line.length > 200 ? `${line.slice(0, 200)}…` : line}`,
@@ -59,7 +71,7 @@ function malformed(page: Buffer, at: number, why: string): never {
 
 function skipBlanks(page: Buffer, at: number): number {
   let byte = page[at]
-  while (byte === 32 || byte === 9 || byte === 13) byte = page[++at]
+  while (IS_LINE_BLANK[byte!] === 1) byte = page[++at]
   return at
 }
 
@@ -67,11 +79,11 @@ function skipBlanks(page: Buffer, at: number): number {
 function endOfString(page: Buffer, at: number): number {
   let escaped = false
   for (;;) {
-    while (stops[page[at]!] === 0) at += 1
+    while (IS_PLAIN[page[at]!] === 1) at += 1
     const byte = page[at]
     if (byte === QUOTE) return escaped ? -(at + 1) : at + 1
     if (byte !== BACKSLASH)
-      malformed(page, at, byte === undefined || byte === 10 ? 'a string has no end' : 'a raw control character')
+      malformed(page, at, byte === undefined || byte === NEWLINE ? 'a string has no end' : 'a raw control character')
     escaped = true
     at += 2
   }
@@ -86,21 +98,27 @@ export function endOfNested(page: Buffer, at: number): number {
       at = Math.abs(endOfString(page, at + 1))
       continue
     }
-    if (byte === 123 || byte === 91) depth += 1
-    else if (byte === 125 || byte === 93) {
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth === 0) return at + 1
-    } else if (byte === undefined || byte === 10) malformed(page, at - 1, 'a value has no end')
+    } else if (byte === undefined || byte === NEWLINE) malformed(page, at - 1, 'a value has no end')
     at += 1
   }
 }
 
-function matches(page: Buffer, at: number, key: Buffer): boolean {
-  const length = key.length
-  if (page[at + length] !== QUOTE) return false
-  for (let index = 0; index < length; index += 1) if (page[at + index] !== key[index]) return false
+function startsWith(page: Buffer, at: number, expected: Buffer): boolean {
+  for (let index = 0; index < expected.length; index += 1) if (page[at + index] !== expected[index]) return false
   return true
 }
+
+function matches(page: Buffer, at: number, key: Buffer): boolean {
+  return page[at + key.length] === QUOTE && startsWith(page, at, key)
+}
+
+const TRUE = Buffer.from('true')
+const FALSE = Buffer.from('false')
+const NULL = Buffer.from('null')
 
 let valueForm = 0
 let valueStart = 0
@@ -133,27 +151,15 @@ function scanValue(page: Buffer, at: number): number {
     valueEnd = at
     return at
   }
-  if (byte === 123 || byte === 91) {
+  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
     valueForm = ValueForm.nested
     valueEnd = endOfNested(page, at)
     return valueEnd
   }
-  if (byte === 110 && page[at + 1] === 117 && page[at + 2] === 108 && page[at + 3] === 108) {
-    valueForm = ValueForm.null
-    valueEnd = at + 4
-  } else if (byte === 116 && page[at + 1] === 114 && page[at + 2] === 117 && page[at + 3] === 101) {
-    valueForm = ValueForm.boolean
-    valueEnd = at + 4
-  } else if (
-    byte === 102 &&
-    page[at + 1] === 97 &&
-    page[at + 2] === 108 &&
-    page[at + 3] === 115 &&
-    page[at + 4] === 101
-  ) {
-    valueForm = ValueForm.boolean
-    valueEnd = at + 5
-  } else malformed(page, at, 'a value is missing')
+  const word = byte === LOWER_T ? TRUE : byte === LOWER_F ? FALSE : byte === LOWER_N ? NULL : null
+  if (word === null || !startsWith(page, at, word)) malformed(page, at, 'a value is missing')
+  valueForm = word === NULL ? ValueForm.null : ValueForm.boolean
+  valueEnd = at + word.length
   return valueEnd
 }
 
@@ -164,11 +170,11 @@ export function scanRecord(page: Buffer, from: number, spans: Spans): number {
   form.fill(0)
   spans.unknown = false
   let at = skipBlanks(page, from)
-  if (page[at] === 10) return -(at + 1)
+  if (page[at] === NEWLINE) return -(at + 1)
   if (page[at] === undefined) return -at
-  if (page[at] !== 123) malformed(page, at, 'it does not begin with {')
+  if (page[at] !== OPEN_BRACE) malformed(page, at, 'it does not begin with {')
   at = skipBlanks(page, at + 1)
-  if (page[at] === 125) return endOfLine(page, at + 1)
+  if (page[at] === CLOSE_BRACE) return endOfLine(page, at + 1)
   for (let place = 0; ; place += 1) {
     if (page[at] !== QUOTE) malformed(page, at, 'a key is missing')
     let column = place < size ? order[place]! : -1
@@ -181,12 +187,12 @@ export function scanRecord(page: Buffer, from: number, spans: Spans): number {
       else if (place < size) order[place] = column
       at = after
     }
-    if (page[at] !== 58) {
+    if (page[at] !== COLON) {
       at = skipBlanks(page, at)
-      if (page[at] !== 58) malformed(page, at, 'a colon is missing')
+      if (page[at] !== COLON) malformed(page, at, 'a colon is missing')
     }
     at += 1
-    if (page[at] === 32) at = skipBlanks(page, at)
+    if (page[at] === SPACE) at = skipBlanks(page, at)
     at = scanValue(page, at)
     if (column >= 0) {
       form[column] = valueForm
@@ -194,22 +200,22 @@ export function scanRecord(page: Buffer, from: number, spans: Spans): number {
       end[column] = valueEnd
     }
     let byte = page[at]
-    if (byte === 32 || byte === 9 || byte === 13) {
+    if (IS_LINE_BLANK[byte!] === 1) {
       at = skipBlanks(page, at)
       byte = page[at]
     }
-    if (byte === 125) return endOfLine(page, at + 1)
-    if (byte !== 44) malformed(page, Math.min(at, page.length - 1), 'a comma or } is missing')
+    if (byte === CLOSE_BRACE) return endOfLine(page, at + 1)
+    if (byte !== COMMA) malformed(page, Math.min(at, page.length - 1), 'a comma or } is missing')
     at += 1
     if (page[at] !== QUOTE) at = skipBlanks(page, at)
   }
 }
 
 function endOfLine(page: Buffer, at: number): number {
-  if (page[at] === 10) return at + 1
+  if (page[at] === NEWLINE) return at + 1
   at = skipBlanks(page, at)
   if (page[at] === undefined) return at
-  if (page[at] !== 10) malformed(page, at, 'something follows the record')
+  if (page[at] !== NEWLINE) malformed(page, at, 'something follows the record')
   return at + 1
 }
 
@@ -227,7 +233,7 @@ export function* unknownFields(page: Buffer, from: number, spans: Spans) {
     at = skipBlanks(page, skipBlanks(page, after) + 1)
     at = skipBlanks(page, scanValue(page, at))
     if (!spans.byKey.has(key)) yield { key, form: valueForm, start: valueStart, end: valueEnd }
-    if (page[at] !== 44) return
+    if (page[at] !== COMMA) return
     at = skipBlanks(page, at + 1)
   }
 }

@@ -1,122 +1,199 @@
 /**
- * Whether bytes are a JSON object, told without building it: half the time of JSON.parse, and nothing for the collector.
- * It accepts exactly what RFC 8259 does, except that what is nested deeper than a few hundred levels is left undecided (-1)
- * for the caller to parse.
+ * Whether bytes are JSON, told without building anything: half the time of JSON.parse, and no garbage. It accepts exactly what
+ * RFC 8259 does, down to a given depth. What comes out of a cell passes it before JSON.parse may see it, and records pass it
+ * alone: building a million objects only to throw them away would cost more than making the records did.
+ *
+ * The caller has already checked that the bytes are UTF-8.
  */
-const DEEPEST = 200
+import { BYTES, TABLES } from './bytes.ts'
+import { MalformedJson, TooDeep } from './malformed.ts'
 
-const stops = new Uint8Array(256)
-for (let byte = 0; byte < 32; byte += 1) stops[byte] = 1
-stops[34] = 1
-stops[92] = 1
+const {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  LOWER_E,
+  LOWER_F,
+  LOWER_N,
+  LOWER_T,
+  LOWER_U,
+  MINUS,
+  NEWLINE,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  PLUS,
+  POINT,
+  QUOTE,
+  SPACE,
+  UPPER_E,
+  ZERO,
+} = BYTES
+const { IS_BLANK, IS_DIGIT, IS_ESCAPE, IS_HEX, IS_LINE_BLANK, IS_PLAIN } = TABLES
 
-const escapes = new Uint8Array(256)
-for (const letter of '"\\/bfnrt') escapes[letter.charCodeAt(0)] = 1
+/** How deep a record may nest. */
+export const MAX_JSON_DEPTH = 64
+const DEEPEST = 255
 
-/** The place behind the object that begins at `at`, or -1 where there is none. */
-export function endOfObject(bytes: Uint8Array, at: number): number {
-  return bytes[at] === 123 ? skipMembers(bytes, at + 1, 0) : -1
+/** Throws unless the bytes are one JSON value of at most `maxDepth` levels. */
+export function validateJson(bytes: Uint8Array, maxDepth: number = MAX_JSON_DEPTH): void {
+  const end = bytes.length
+  const at = skipBlanks(bytes, endOfValue(bytes, 0, end, { maxDepth, blanks: IS_BLANK }), end, IS_BLANK)
+  if (at !== end) throw new MalformedJson('more text after the value')
 }
 
-function skipBlanks(bytes: Uint8Array, at: number): number {
-  let byte = bytes[at]
-  while (byte === 32 || byte === 9 || byte === 13 || byte === 10) byte = bytes[++at]
-  return at
+/** The number of records. Throws unless each line is one JSON object and ends with a newline. */
+export function countRecords(bytes: Uint8Array): number {
+  const end = bytes.length
+  let records = 0
+  let at = 0
+  while (at < end) {
+    if (bytes[at] !== OPEN_BRACE) throw new MalformedJson('a record is not an object')
+    at = endOfValue(bytes, at, end, RECORD)
+    if (at >= end || bytes[at] !== NEWLINE) throw new MalformedJson('a record does not end with a newline')
+    at++
+    records++
+  }
+  return records
 }
 
-function skipMembers(bytes: Uint8Array, from: number, depth: number): number {
-  if (depth > DEEPEST) return -1
-  let at = skipBlanks(bytes, from)
-  if (bytes[at] === 125) return at + 1
+/** Whether the line between `start` and `end` is one object. False also where it nests so deep that a parser must decide. */
+export function isObjectLine(bytes: Uint8Array, start: number, end: number): boolean {
+  if (bytes[start] !== OPEN_BRACE) return false
+  try {
+    return skipBlanks(bytes, endOfValue(bytes, start, end, LINE), end, IS_LINE_BLANK) === end
+  } catch (error) {
+    if (error instanceof MalformedJson) return false
+    throw error
+  }
+}
+
+interface Rules {
+  maxDepth: number
+  /** Which bytes may stand between tokens. */
+  blanks: Uint8Array
+}
+
+const RECORD: Rules = { maxDepth: MAX_JSON_DEPTH, blanks: IS_LINE_BLANK }
+const LINE: Rules = { maxDepth: DEEPEST, blanks: IS_LINE_BLANK }
+
+/** 1 at each open level that is an object. Shared, because a scan never waits. */
+const isObject = new Uint8Array(DEEPEST + 1)
+
+/** The offset just after the value that begins at `start`. Not recursive: open levels are counted on a small stack. */
+function endOfValue(bytes: Uint8Array, start: number, end: number, { maxDepth, blanks }: Rules): number {
+  let at = start
+  let depth = 0
   for (;;) {
-    if (bytes[at] !== 34) return -1
-    at = skipString(bytes, at + 1)
-    if (at < 0) return -1
-    if (bytes[at] !== 58) {
-      at = skipBlanks(bytes, at)
-      if (bytes[at] !== 58) return -1
+    // A value begins here.
+    at = skipBlanks(bytes, at, end, blanks)
+    if (at >= end) throw new MalformedJson('the text ends where a value is expected')
+    const byte = bytes[at]!
+    if (byte === QUOTE) at = endOfString(bytes, at, end)
+    else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      if (++depth > maxDepth || depth > DEEPEST) throw new TooDeep(`nested deeper than ${maxDepth} levels`)
+      const object = byte === OPEN_BRACE
+      isObject[depth] = object ? 1 : 0
+      at = skipBlanks(bytes, at + 1, end, blanks)
+      if (at >= end || bytes[at] !== (object ? CLOSE_BRACE : CLOSE_BRACKET)) {
+        if (object) at = endOfKey(bytes, at, end, blanks)
+        continue
+      }
+      at++
+      depth--
+    } else if (byte === MINUS || IS_DIGIT[byte] === 1) at = endOfNumber(bytes, at, end)
+    else at = endOfWord(bytes, at, end)
+
+    // A value ended here: close what ends with it.
+    for (;;) {
+      if (depth === 0) return at
+      at = skipBlanks(bytes, at, end, blanks)
+      if (at >= end) throw new MalformedJson('the text ends inside an object or array')
+      const next = bytes[at]!
+      if (next === COMMA) {
+        at++
+        if (isObject[depth] === 1) at = endOfKey(bytes, at, end, blanks)
+        break
+      }
+      if (next !== (isObject[depth] === 1 ? CLOSE_BRACE : CLOSE_BRACKET)) {
+        throw new MalformedJson('a comma or a closing bracket is expected')
+      }
+      at++
+      depth--
     }
-    at = skipValue(bytes, skipBlanks(bytes, at + 1), depth)
-    if (at < 0) return -1
-    at = skipBlanks(bytes, at)
-    const byte = bytes[at]
-    if (byte === 125) return at + 1
-    if (byte !== 44) return -1
-    at = skipBlanks(bytes, at + 1)
   }
 }
 
-function skipItems(bytes: Uint8Array, from: number, depth: number): number {
-  if (depth > DEEPEST) return -1
-  let at = skipBlanks(bytes, from)
-  if (bytes[at] === 93) return at + 1
+function skipBlanks(bytes: Uint8Array, start: number, end: number, blanks: Uint8Array): number {
+  // Nearly always there are none, and then one comparison is all.
+  if (bytes[start]! > SPACE) return start
+  let at = start
+  while (at < end && blanks[bytes[at]!] === 1) at++
+  return at
+}
+
+/** The offset just after the key that begins here, and its colon. */
+function endOfKey(bytes: Uint8Array, start: number, end: number, blanks: Uint8Array): number {
+  let at = skipBlanks(bytes, start, end, blanks)
+  if (at >= end || bytes[at] !== QUOTE) throw new MalformedJson('a key is expected')
+  at = skipBlanks(bytes, endOfString(bytes, at, end), end, blanks)
+  if (at >= end || bytes[at] !== COLON) throw new MalformedJson('a colon is expected')
+  return at + 1
+}
+
+/** The offset just after the string that opens at `start`. */
+function endOfString(bytes: Uint8Array, start: number, end: number): number {
+  let at = start + 1
   for (;;) {
-    at = skipValue(bytes, at, depth)
-    if (at < 0) return -1
-    at = skipBlanks(bytes, at)
-    const byte = bytes[at]
-    if (byte === 93) return at + 1
-    if (byte !== 44) return -1
-    at = skipBlanks(bytes, at + 1)
+    while (at < end && IS_PLAIN[bytes[at]!] === 1) at++
+    if (at >= end) throw new MalformedJson('a string is not closed')
+    const byte = bytes[at]!
+    if (byte === QUOTE) return at + 1
+    if (byte !== BACKSLASH) throw new MalformedJson('a control character in a string')
+    if (at + 1 >= end) throw new MalformedJson('a string is not closed')
+    const escaped = bytes[at + 1]!
+    if (IS_ESCAPE[escaped] === 1) at += 2
+    else if (escaped === LOWER_U && at + 5 < end && areHex(bytes, at + 2)) at += 6
+    else throw new MalformedJson('a wrong escape in a string')
   }
 }
 
-function skipValue(bytes: Uint8Array, at: number, depth: number): number {
-  const byte = bytes[at]!
-  if (byte === 34) return skipString(bytes, at + 1)
-  if (byte === 45 || (byte >= 48 && byte <= 57)) return skipNumber(bytes, at)
-  if (byte === 123) return skipMembers(bytes, at + 1, depth + 1)
-  if (byte === 91) return skipItems(bytes, at + 1, depth + 1)
-  if (byte === 116) return bytes[at + 1] === 114 && bytes[at + 2] === 117 && bytes[at + 3] === 101 ? at + 4 : -1
-  if (byte === 110) return bytes[at + 1] === 117 && bytes[at + 2] === 108 && bytes[at + 3] === 108 ? at + 4 : -1
-  if (byte !== 102 || bytes[at + 1] !== 97 || bytes[at + 2] !== 108 || bytes[at + 3] !== 115) return -1
-  return bytes[at + 4] === 101 ? at + 5 : -1
+function areHex(bytes: Uint8Array, at: number): boolean {
+  return IS_HEX[bytes[at]!]! + IS_HEX[bytes[at + 1]!]! + IS_HEX[bytes[at + 2]!]! + IS_HEX[bytes[at + 3]!]! === 4
 }
 
-function skipString(bytes: Uint8Array, at: number): number {
-  for (;;) {
-    while (stops[bytes[at]!] === 0) at += 1
-    const byte = bytes[at]
-    if (byte === 34) return at + 1
-    if (byte !== 92) return -1
-    const letter = bytes[at + 1]!
-    if (letter === 117) {
-      for (let index = at + 2; index < at + 6; index += 1) if (!isHex(bytes[index]!)) return -1
-      at += 6
-    } else if (escapes[letter] === 1) at += 2
-    else return -1
-  }
-}
-
-function isHex(byte: number): boolean {
-  return (byte >= 48 && byte <= 57) || (byte >= 97 && byte <= 102) || (byte >= 65 && byte <= 70)
-}
-
-function skipNumber(bytes: Uint8Array, at: number): number {
-  if (bytes[at] === 45) at += 1
-  if (bytes[at] === 48) at += 1
-  else {
-    const after = skipDigits(bytes, at)
-    if (after === at) return -1
-    at = after
-  }
-  if (bytes[at] === 46) {
-    const after = skipDigits(bytes, at + 1)
-    if (after === at + 1) return -1
-    at = after
-  }
-  if (bytes[at] === 101 || bytes[at] === 69) {
-    at += 1
-    if (bytes[at] === 43 || bytes[at] === 45) at += 1
-    const after = skipDigits(bytes, at)
-    if (after === at) return -1
-    at = after
+function endOfNumber(bytes: Uint8Array, start: number, end: number): number {
+  let at = bytes[start] === MINUS ? start + 1 : start
+  if (at < end && bytes[at] === ZERO) at++
+  else at = endOfDigits(bytes, at, end)
+  if (at < end && bytes[at] === POINT) at = endOfDigits(bytes, at + 1, end)
+  if (at < end && (bytes[at] === LOWER_E || bytes[at] === UPPER_E)) {
+    at++
+    if (at < end && (bytes[at] === PLUS || bytes[at] === MINUS)) at++
+    at = endOfDigits(bytes, at, end)
   }
   return at
 }
 
-function skipDigits(bytes: Uint8Array, at: number): number {
-  let byte = bytes[at]!
-  while (byte >= 48 && byte <= 57) byte = bytes[++at]!
+function endOfDigits(bytes: Uint8Array, start: number, end: number): number {
+  let at = start
+  while (at < end && IS_DIGIT[bytes[at]!] === 1) at++
+  if (at === start) throw new MalformedJson('a number without digits')
   return at
+}
+
+const TRUE = Buffer.from('true')
+const FALSE = Buffer.from('false')
+const NULL = Buffer.from('null')
+
+function endOfWord(bytes: Uint8Array, start: number, end: number): number {
+  const first = bytes[start]
+  const word = first === LOWER_T ? TRUE : first === LOWER_F ? FALSE : first === LOWER_N ? NULL : null
+  if (word === null) throw new MalformedJson('a value is expected')
+  if (start + word.length > end) throw new MalformedJson('the text ends inside a word')
+  for (let index = 1; index < word.length; index++) {
+    if (bytes[start + index] !== word[index]) throw new MalformedJson('an unknown word')
+  }
+  return start + word.length
 }

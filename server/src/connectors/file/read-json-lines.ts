@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { cutLines } from '../../json/lines.ts'
-import { endOfObject } from '../../json/validator.ts'
+import { isObjectLine } from '../../json/validator.ts'
 import { ConnectorError, type Page } from '../contract.ts'
 import type { OpenFile } from './open-file.ts'
 
@@ -32,7 +32,7 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
     const end = bytes.indexOf(10, start) + 1
     lines++
     // Only what the quick look does not accept is parsed: blank lines, very deep ones, and those that are wrong.
-    if (endOfObject(bytes, start) === end - 1 || isObjectLine(bytes.toString('utf8', start, end), before + lines)) {
+    if (isObjectLine(bytes, start, end - 1) || parseObjectLine(bytes.toString('utf8', start, end), before + lines)) {
       records++
       kept.push(bytes.subarray(start, end))
     }
@@ -42,7 +42,7 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
   return { bytes: records === lines ? bytes : Buffer.concat(kept), records, lines }
 }
 
-function isObjectLine(text: string, line: number): boolean {
+function parseObjectLine(text: string, line: number): boolean {
   if (text.trim() === '') return false
   let value: unknown
   try {
