@@ -35,6 +35,8 @@ export interface Aftermath {
 }
 
 export const SECRET = 's3cr3t-token-of-the-tenant'
+/** An address of this machine that the policy permits. Nothing listens there. */
+const PERMITTED = '127.0.0.2'
 const PYTHON = fileURLToPath(new URL('../../../python', import.meta.url))
 const ZIP_BOMB = gzipSync(Buffer.alloc(20 << 20))
 
@@ -43,20 +45,22 @@ export class Ground {
   readonly #public: Server
   readonly egress: Egress
   victimReached = 0
+  /** How often the rebinding name was looked up. */
+  rebindLookups = 0
 
   private constructor(victim: Server, open: Server, layersOff: boolean) {
     this.#victim = victim
     this.#public = open
     victim.on('connection', () => this.victimReached++)
-    let rebound = 0
     this.egress = createEgress({
+      // Without the layers everything is open that does not leave this machine.
       allow: layersOff
-        ? ['0.0.0.0/0', '::/0', '169.254.169.254', 'localhost']
-        : [`public.test:${portOf(open)}`, `other.test:${portOf(open)}`],
+        ? ['127.0.0.0/8', '0.0.0.0/8', '::/127', 'localhost']
+        : [`public.test:${portOf(open)}`, `other.test:${portOf(open)}`, PERMITTED],
       self: [],
       lookup: async (host) => {
-        // The second answer of a rebinding name is the victim: a check that asks twice is lost.
-        const address = host === 'rebind.test' && rebound++ === 0 ? '93.184.216.34' : '127.0.0.1'
+        // The second answer of a rebinding name is the victim: a policy that trusts its first check is lost.
+        const address = host === 'rebind.test' && this.rebindLookups++ === 0 ? PERMITTED : '127.0.0.1'
         return [{ address, family: 4 }]
       },
     })

@@ -95,6 +95,7 @@ test('every attack is held, the victim is not reached and the next tenant notice
   assert.deepEqual(found.escaped, [])
   assert.deepEqual(found.skipped, [])
   assert.equal(ground.victimReached, 0)
+  assert.equal(ground.rebindLookups, 2, 'the rebinding name gave its second answer')
 
   const { logs } = results.get('log-frame-forgery')!
   assert.ok(logs.length > 1 && logs.every((line) => !/[\u0000-\u001f]/.test(line)))
