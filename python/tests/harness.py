@@ -15,6 +15,23 @@ EXAMPLES = ROOT / "examples"
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+LOCAL = ("localhost", "127.0.0.1", "::1", "")
+
+
+def keep_local(event: str, arguments: tuple) -> None:
+    """Tests look up no name and connect to no address outside this machine."""
+    if event in ("socket.getaddrinfo", "socket.gethostbyname"):
+        host = arguments[0]
+    elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
+        return
+    if host not in LOCAL and host is not None:
+        raise AssertionError(f"a test reaches for {host!r}; tests use only addresses of this machine")
+
+
+sys.addaudithook(keep_local)
+
 from svc.http import HttpClient  # noqa: E402
 from svc.laptop.transport import LaptopTransport  # noqa: E402
 from svc.log import Log  # noqa: E402

@@ -6,10 +6,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { after } from 'node:test'
+import { keepTestsLocal } from './local-only.ts'
 
 /** Hooks of the file itself run after ours, and stopping a whole service on a busy machine may take them a while. */
 const PATIENCE_MS = 60_000
 
+keepTestsLocal()
 // A program that a test starts inherits the preload; only the test file itself is checked.
 if (process.env.NODE_TEST_CONTEXT && process.argv[1]?.endsWith('.test.ts')) watch()
 
