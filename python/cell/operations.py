@@ -14,7 +14,6 @@ from svc.source.records import RecordEncoder
 
 MAX_STATE_BYTES = 1 << 20
 PAGE_BYTES = 128 * 1024
-PREVIEW_BYTES = 4 << 20
 
 
 def list_streams(source):
@@ -126,22 +125,12 @@ def preview(cell, job):
     source, log = cell.build(job)
     encoder = RecordEncoder(log)
     records = iter(open_records(source, job["stream"]))
-    lines = []
-    size = 0
     for item in itertools.islice(records, job["max_records"]):
-        lines.append(encoder.preview_line(item))
-        size += len(lines[-1])
-        if size > PREVIEW_BYTES:
-            send_preview(cell, lines)
-            lines, size = [], 0
-    send_preview(cell, lines)
+        # One frame each: whatever ends the call, the author sees the records that came before it.
+        cell.channel.send(protocol.PREVIEW, b"[", encoder.preview_line(item), b"]")
     if hasattr(records, "close"):
         records.close()
     return {}
-
-
-def send_preview(cell, lines):
-    cell.channel.send(protocol.PREVIEW, b"[" + b",".join(lines) + b"]")
 
 
 def check(cell, job):

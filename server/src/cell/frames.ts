@@ -21,8 +21,8 @@ const MAX_BYTES: Readonly<Record<number, number>> = {
   [FRAME_KINDS.log]: 64 * 1024 + 1,
   [FRAME_KINDS.http]: 24 * MIB,
   [FRAME_KINDS.secrets]: 0,
-  // Sent once it is larger than 4 MiB (python/cell/operations.py), at the latest with the next record.
-  [FRAME_KINDS.preview]: 20 * MIB + 64 * 1024,
+  // One record of at most 16 MiB, with its id.
+  [FRAME_KINDS.preview]: 20 * MIB,
   [FRAME_KINDS.done]: 4 * MIB,
   [FRAME_KINDS.error]: MIB,
 }

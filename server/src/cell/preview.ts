@@ -18,7 +18,10 @@ export interface PreviewRecord {
 
 export interface PreviewResult {
   success: boolean
+  /** Empty where the preview failed. */
   records: PreviewRecord[]
+  /** What a preview that failed had yielded until then; empty where it succeeded. */
+  partial_records: PreviewRecord[]
   total_count: number
   execution_time_ms: number
   error: string | null
@@ -58,8 +61,9 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
   })
   const execution_time_ms = Math.round(performance.now() - started)
   const error = failure ? failure.message : describeInvalid(result)
-  if (error !== null) return { success: false, records: [], total_count: 0, execution_time_ms, error, logs }
-  return { success: true, records, total_count: records.length, execution_time_ms, error: null, logs }
+  const rest = { execution_time_ms, error, logs }
+  if (error !== null) return { success: false, records: [], partial_records: records, total_count: 0, ...rest }
+  return { success: true, records, partial_records: [], total_count: records.length, ...rest }
 }
 
 /** The first faults of code that does not pass validation, with their lines. */

@@ -90,6 +90,7 @@ test('a preview and a check that hang end with an answer', async () => {
     {
       success: false,
       records: [],
+      partial_records: [],
       total_count: 0,
       execution_time_ms: 0,
       error: 'the source did not end within 0.5 seconds, the most that is waited for it',
@@ -106,13 +107,14 @@ const roomy = openCells()
 
 test('a preview ends where its records grow too large together, however few they are', async () => {
   const large = writeSource('for n in range(1000): yield {"n": n, "text": "x" * (1 << 19)}')
-  const { success, error, records } = await previewSource({
+  const { success, error, records, partial_records } = await previewSource({
     code: large,
     stream: 'a',
     zygote: roomy,
     max_records: 1000,
   })
   assert.deepEqual([success, records], [false, []])
+  assert.ok(partial_records.length > 20 && partial_records.length <= 32, 'what fits into 16 MB')
   assert.equal(error, 'the records take more than 16 MB; ask for fewer with max_records')
   const few = await previewSource({ code: large, stream: 'a', zygote: roomy, max_records: 4 })
   assert.deepEqual([few.success, few.total_count], [true, 4])

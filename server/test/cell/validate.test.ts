@@ -88,6 +88,7 @@ test('a preview stops reading as soon as it has its records', async () => {
     {
       success: true,
       records: [0, 1, 2].map((i) => ({ id: String(i), data: { i } })),
+      partial_records: [],
       total_count: 3,
       execution_time_ms: 0,
       error: null,
@@ -107,6 +108,23 @@ test('a preview of a failing, invalid or unknown stream says why and gives no re
   assert.match(invalid.error ?? '', /^the code is not valid: line 1: .*os/)
   const unknown = await previewSource({ code: GOOD, stream: 'b', zygote })
   assert.match(unknown.error ?? '', /unknown stream 'b'; the source has: a/)
+})
+
+test('a preview that fails keeps apart what was yielded before, however it ends', async () => {
+  const yielding = 'for i in range(3): yield SourceRecord(str(i), {"i": i})\n'
+  const before = [0, 1, 2].map((i) => ({ id: String(i), data: { i } }))
+  for (const [end, error] of [
+    ['raise ValueError("no luck")', /^ValueError: no luck$/],
+    ['yield None', /get_records yielded None/],
+    ['import time; time.sleep(60)', /within 2 seconds/],
+    ['import ctypes; ctypes.string_at(0)', /crashed \(SIGSEGV\)/],
+  ] as const) {
+    const code = writeSource(yielding + end)
+    const preview = await previewSource({ code, stream: 'a', validate: false, wall_seconds: 2, zygote })
+    assert.match(preview.error ?? '', error)
+    assert.deepEqual([preview.success, preview.records, preview.total_count], [false, [], 0])
+    assert.deepEqual(preview.partial_records, before, end)
+  }
 })
 
 test('a check answers what check_connection says', async () => {

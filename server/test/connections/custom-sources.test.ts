@@ -118,6 +118,7 @@ test('a preview of saved and of unsaved code answers with records and logs', asy
       { id: '0', data: { stream: 'moons', number: 0 } },
       { id: '1', data: { stream: 'moons', number: 1 } },
     ],
+    partial_records: [],
     total_count: 2,
     error: null,
   })
@@ -136,6 +137,11 @@ test('a preview of saved and of unsaved code answers with records and logs', asy
     assert.deepEqual([failed.body.success, failed.body.records, failed.body.total_count], [false, [], 0])
     assert.ok(failed.body.error)
   }
+  const breaking = code("['x']").replace(/yield .*/, "$&; raise ValueError('no luck')")
+  const broken = await preview({ code: breaking, stream: 'x', max_records: 5 })
+  assert.deepEqual([broken.body.success, broken.body.records, broken.body.total_count], [false, [], 0])
+  assert.equal(broken.body.error, 'ValueError: no luck')
+  assert.deepEqual(broken.body.partial_records, [{ id: '0', data: { stream: 'x', number: 0 } }])
   for (const body of [
     { stream: 'x' },
     { code: code() },

@@ -91,9 +91,14 @@ export const ValidationResult = Type.Object({
   }),
 })
 
+const PreviewRecord = Type.Object({ id: Type.String(), data: AnyObject('The record') })
+
 export const PreviewResult = Type.Object({
   success: Type.Boolean(),
-  records: Type.Array(Type.Object({ id: Type.String(), data: AnyObject('The record') })),
+  records: Type.Array(PreviewRecord, { description: 'Empty where the preview failed' }),
+  partial_records: Type.Array(PreviewRecord, {
+    description: 'What a preview that failed had yielded until then, at most max_records; empty where it succeeded',
+  }),
   total_count: Type.Integer(),
   execution_time_ms: Type.Integer(),
   error: Nullable(Type.String()),
