@@ -57,8 +57,19 @@ class Config(unittest.TestCase):
         ):
             build(self.CODE, {"size": "10"})
 
-    def test_a_required_setting_is_missed_only_when_it_is_read_where_no_config_was_given(self):
-        code = f"class C(SourceConfig):\n    region: str\n    size: int = 5\nclass S(AbstractSource):{METHODS}"
+    def test_a_required_setting_is_missed_before_the_source_is_built_also_where_no_config_was_given(self):
+        init = "    def __init__(self): raise SystemError('built')\n"
+        for definition in (
+            f"class C(SourceConfig):\n    region: str\nclass S(AbstractSource):\n{init}{METHODS}",
+            f"class C:\n    region: str\nclass S(AbstractSource):\n    config: C\n{init}{METHODS}",
+            f"class C:\n    region: str\nclass S(AbstractSource):\n    config_class = C\n{init}{METHODS}",
+        ):
+            for given in ({}, {"size": 1}):
+                with self.assertRaisesRegex(ConfigError, "config does not fit C: 'region' is missing"):
+                    build(definition, config=given)
+
+    def test_a_class_that_is_only_named_like_settings_is_missed_when_it_is_read(self):
+        code = f"class ApiConfig:\n    region: str\n    size: int = 5\nclass S(AbstractSource):{METHODS}"
         source = build(code)
         self.assertEqual((source.config.size, source.config.get("region"), list(source.config)), (5, None, ["size"]))
         with self.assertRaisesRegex(AttributeError, "config: 'region' is missing"):

@@ -145,7 +145,11 @@ def find_class(cls: type, kind: type) -> type:
         return leaves[-1]
     endings = ("Config",) if kind is SourceConfig else ("Auth", "Authentication")
     plain = [each for each in classes if each.__name__.endswith(endings) and own_annotations(each)]
-    return _with_base(plain[-1], kind) if plain else kind
+    if not plain:
+        return kind
+    found = _with_base(plain[-1], kind)
+    found._found_by_name = True
+    return found
 
 
 def build_settings(cls: type, values: dict[str, Any], strict: bool) -> Any:

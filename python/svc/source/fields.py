@@ -47,10 +47,11 @@ def declared_fields(cls: type) -> dict[str, tuple[Any, Any]]:
 def fill_fields(target: Any, values: Mapping[str, Any], kind: str, strict: bool = True) -> None:
     """Sets the given values, then the defaults of declared fields. All missing or wrong ones are named in one error.
 
-    Where no config was given at all, required fields stay unset: a source that does not read them works without.
+    A class that was taken for the settings by its name alone may serve another purpose: where no settings are given,
+    its required fields stay unset.
     """
     problems = []
-    later = strict and kind == "config" and not values
+    later = strict and kind == "config" and not values and getattr(type(target), "_found_by_name", False)
     fields = declared_fields(type(target))
     for name, value in values.items():
         hint = fields[name][0] if name in fields else None

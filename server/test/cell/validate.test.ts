@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkSource, listStreams, previewSource } from '../../src/cell/preview.ts'
 import { validateCode } from '../../src/cell/validate.ts'
-import { openCells, SMALL_LIMITS, writeSource } from './harness.ts'
+import { openCells, readSource, SMALL_LIMITS, writeSource } from './harness.ts'
 
 const zygote = openCells({ limits: SMALL_LIMITS })
 const validate = (code: string, name?: string) => validateCode(code, name, { zygote })
@@ -124,6 +124,23 @@ test('a preview that fails keeps apart what was yielded before, however it ends'
     assert.match(preview.error ?? '', error)
     assert.deepEqual([preview.success, preview.records, preview.total_count], [false, [], 0])
     assert.deepEqual(preview.partial_records, before, end)
+  }
+})
+
+test('a required setting that is missing is named by preview, check and run before the source does anything', async () => {
+  const code = writeSource(
+    'print("reads")\nyield {}',
+    'from svc.source.models import SourceConfig\nclass C(SourceConfig):\n    base_url: str\n    size: int = 1\n',
+  ).replace('return True', 'print("checks"); return True')
+  const error = "ConfigError: config does not fit C: 'base_url' is missing"
+  for (const config of [undefined, {}, { size: 2 }]) {
+    const given = config === undefined ? {} : { config }
+    const preview = await previewSource({ code, stream: 'a', zygote, ...given })
+    assert.deepEqual([preview.success, preview.error, preview.logs.includes('INFO reads')], [false, error, false])
+    assert.deepEqual(await checkSource({ code, zygote, ...given }), { success: false, message: error })
+    const { failure, logs } = await readSource(zygote, code, given)
+    assert.deepEqual([failure?.kind, failure?.message], ['config', error])
+    assert.ok(!logs.some((line) => line.includes('reads')))
   }
 })
 
