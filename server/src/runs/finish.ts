@@ -25,9 +25,14 @@ export interface Ending {
   log: LogChunk | null
 }
 
-export interface Failure extends Ending {
+export interface FailedEnding extends Ending {
+  error: string
   /** What was moved since the run's counts were last written. */
   counts: Counts | null
+}
+
+export interface Retry extends FailedEnding {
+  delaySeconds: number
 }
 
 const keepCounts = (counts: Counts | null): Statement =>
@@ -35,12 +40,13 @@ const keepCounts = (counts: Counts | null): Statement =>
     ? sql`, records_read = ${counts.records_read}, records_written = ${counts.records_written}, bytes_written = ${counts.bytes_written}`
     : sql``
 
-export interface Success extends Ending {
+export interface SuccessfulEnding extends Ending {
   outcome: Outcome
   incremental: boolean
 }
 
-export function finishSuccess(db: Database, run: RunLease, { outcome, incremental, log }: Success): Promise<boolean> {
+export function finishSuccess(db: Database, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
+  const { outcome, incremental, log } = ending
   const { output } = outcome
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
@@ -57,7 +63,7 @@ export function finishSuccess(db: Database, run: RunLease, { outcome, incrementa
   })
 }
 
-export function finishFailed(db: Database, run: RunLease, error: string, { log, counts }: Failure): Promise<boolean> {
+export function finishFailed(db: Database, run: RunLease, { error, log, counts }: FailedEnding): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true${keepCounts(counts)}
@@ -69,13 +75,7 @@ export function finishFailed(db: Database, run: RunLease, error: string, { log, 
 }
 
 /** Back to waiting, after a failure that can pass. What its checkpoints hold is kept. */
-export function retryLater(
-  db: Database,
-  run: RunLease,
-  error: string,
-  delaySeconds: number,
-  { log, counts }: Failure,
-): Promise<boolean> {
+export function retryLater(db: Database, run: RunLease, { error, delaySeconds, log, counts }: Retry): Promise<boolean> {
   return db.transaction(async (tx) => {
     const done = await tx.execute(sql`
       UPDATE runs SET status = 'pending', error = ${error}, lease_until = NULL, worker = NULL, failed_attempts = failed_attempts + 1,
@@ -137,7 +137,7 @@ export const saveSchema = (db: Queryable, run: RunLease, columns: Column[], chan
     ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)
 
 /** Progress of many runs in one statement. */
-export const saveProgress = (db: Queryable, runs: (RunLease & Counts)[]): Promise<number> =>
+export const saveProgress = (db: Queryable, runs: (Pick<RunLease, 'id' | 'attempt'> & Counts)[]): Promise<number> =>
   db.execute(sql`
     UPDATE runs r SET records_read = u.records_read, records_written = u.records_written, bytes_written = u.bytes_written
       FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.records_read)}::bigint[],

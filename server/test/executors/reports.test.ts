@@ -89,7 +89,7 @@ test('what can not be true or can not be kept fails the run', async () => {
   for (const [what, say] of lies) {
     const { row, reused } = await supervise(say)
     assert.equal(row.status, 'failed', what)
-    assert.match(row.error!, /^internal: the executor reported something that can not be kept/, what)
+    assert.match(row.error!, /^internal: the executor reported something that cannot be kept/, what)
     assert.equal(row.output_file, null, what)
     assert.equal(reused, false, what)
   }

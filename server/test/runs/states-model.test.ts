@@ -105,8 +105,9 @@ const end = (pick: number, kind: Ending, stale: boolean): Step => ({
 
 function act(kind: Ending, held: RunLease): Promise<boolean> {
   if (kind === 'success') return finishSuccess(db, held, { outcome, incremental: false, log: null })
-  if (kind === 'failed') return finishFailed(db, held, 'source: told to fail', { log: null, counts: null })
-  if (kind === 'retry') return retryLater(db, held, 'source: told to wait', 0, { log: null, counts: null })
+  if (kind === 'failed') return finishFailed(db, held, { error: 'source: told to fail', log: null, counts: null })
+  if (kind === 'retry')
+    return retryLater(db, held, { error: 'source: told to wait', delaySeconds: 0, log: null, counts: null })
   return handOver(db, held, { log: null })
 }
 

@@ -63,7 +63,7 @@ export async function endRun(
   const outcome = { output: null, cursor: null, records_read: 10, records_written: 10, bytes_written: 100 }
   const ended =
     status === 'failed'
-      ? await finishFailed(db, run!, 'source: the server answered 500', { log: null, counts: null })
+      ? await finishFailed(db, run!, { error: 'source: the server answered 500', log: null, counts: null })
       : await finishSuccess(db, run!, { outcome, incremental: false, log: null })
   if (!ended) throw new Error('the run did not end')
   return run!.id

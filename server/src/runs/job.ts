@@ -1,0 +1,48 @@
+/** The job that an executor gets: made of the claimed row and of the configuration that was pinned with it. */
+import { findReadableParts } from '../connections/readable-outputs.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import type { Checkpoint, Job } from '../engine/job.ts'
+import type { ConfiguredAttempt } from './attempt.ts'
+import type { ClaimedRun } from './claim.ts'
+
+export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
+  const { run } = attempt
+  const { config } = attempt.pinned
+  return {
+    run_id: run.id,
+    seq: run.seq,
+    attempt: run.attempt,
+    organization_id: run.organization_id,
+    pipeline_id: run.pipeline_id,
+    source: config.source,
+    destination: config.destination,
+    sync: config.sync,
+    columns: config.columns,
+    keep_output: config.run.keep_output ?? true,
+    state: run.state_seq === null ? null : { seq: run.state_seq, cursor: run.state_cursor },
+    resume: resumePoint(run),
+    schema: run.schema_columns,
+    outputs: await findOutputs(attempt),
+  }
+}
+
+const resumePoint = (run: ClaimedRun): Checkpoint | null =>
+  run.checkpoint === 0
+    ? null
+    : {
+        checkpoint: run.checkpoint,
+        cursor: run.cursor,
+        parts: run.parts,
+        records_read: run.records_read,
+        records_written: run.records_written,
+        bytes_written: run.bytes_written,
+      }
+
+/** Only outputs of the organization's own runs are handed over, and of those only the one that the source names. */
+async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {
+  const { source } = pinned.config
+  const wanted = source.name === 'file' && typeof source.config.run_id === 'string' ? source.config.run_id : null
+  if (wanted === null) return {}
+  const parts = await untilDatabaseAnswers(() => findReadableParts(services.db, run.organization_id, wanted))
+  return parts ? { [wanted]: parts } : {}
+}

@@ -1,0 +1,22 @@
+/** ORG_STORAGE_GB: what the outputs of an organization may take in the blob store. */
+import { sql } from '../database/database.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import type { ClaimedRun } from './claim.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** Why the run may not keep these parts beside what its organization has already, or null. */
+export async function findQuotaFault(
+  { db, config }: WorkerServices,
+  run: ClaimedRun,
+  parts: readonly { size: number }[],
+): Promise<string | null> {
+  const gigabytes = config.ORG_STORAGE_GB
+  if (gigabytes === undefined) return null
+  const own = parts.reduce((sum, part) => sum + part.size, 0)
+  const row = await untilDatabaseAnswers(() =>
+    db.first<{ stored: number }>(sql`
+      SELECT coalesce(sum(output_file_size), 0)::bigint AS stored FROM runs WHERE organization_id = ${run.organization_id} AND output_file IS NOT NULL`),
+  )
+  if ((row?.stored ?? 0) + own <= gigabytes * 1e9) return null
+  return `the outputs of your organization would take more than ${gigabytes} GB; delete pipelines that are no longer needed, or set config.run.keep_output to false`
+}

@@ -1,0 +1,129 @@
+/**
+ * How an attempt ended, and what is written about it. Nothing here knows of processes or messages: supervise.ts finds the
+ * verdict, this writes it. Where the database is away the writing waits for it, because the end is true and must be kept.
+ */
+import { runPrefix } from '../blobs/run-keys.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import type { Outcome } from '../engine/job.ts'
+import { formatDuration } from '../engine/sentences.ts'
+import { removeStrayParts } from '../engine/stage.ts'
+import { trimError } from '../executors/reports.ts'
+import type { Attempt, StopReason } from './attempt.ts'
+import { finishFailed, finishSuccess, handOver, retryLater } from './finish.ts'
+
+export type Verdict = Success | Failure | { end: StopReason }
+
+export interface Success {
+  end: 'success'
+  outcome: Outcome
+  /** The executor may be used again. */
+  reusable: boolean
+}
+
+export interface Failure {
+  end: 'failure'
+  kind: string
+  message: string
+  /** Trying again may help. */
+  transient: boolean
+}
+
+const DEFAULT_BACKOFF_SECONDS = 30
+
+export const failure = (kind: string, message: string, transient: boolean): Failure => ({
+  end: 'failure',
+  kind,
+  message,
+  transient,
+})
+
+export const outOfMemory = (limitMb: number, usedMb: number): Failure =>
+  failure(
+    'memory',
+    `the run used ${Math.round(usedMb)} MB of memory and may use ${limitMb}; an operator can raise RUN_MEMORY_MB`,
+    false,
+  )
+
+export const timedOut = (minutes: number): Failure =>
+  failure(
+    'timeout',
+    `the run took longer than ${minutes} minutes; give it more with config.run.timeout_minutes, or read less`,
+    true,
+  )
+
+/** An executor that ended by itself, without having reported an end. */
+export function explainExit(
+  { code, signal, stderr }: { code: number | null; signal: string | null; stderr: string },
+  limitMb: number,
+): Failure {
+  if (/heap out of memory|Allocation failed/i.test(stderr)) return outOfMemory(limitMb, limitMb)
+  const how = signal ? `it was ended by ${signal}` : `it ended with code ${code}`
+  return failure('internal', `the executor ended in the middle of the run (${how})`, true)
+}
+
+/** Writes the end of the attempt. Its executor must be gone or idle by now. */
+export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> {
+  switch (verdict.end) {
+    case 'lost':
+      return Promise.resolve()
+    case 'cancelled':
+      return noteCancel(attempt)
+    case 'handed over':
+      return writeHandOver(attempt)
+    case 'success':
+      return writeSuccess(attempt, verdict.outcome)
+    case 'failure':
+      return writeFailure(attempt, verdict)
+  }
+}
+
+/** The row says so already; what is missing is the last line and the room that its parts take. */
+async function noteCancel(attempt: Attempt): Promise<void> {
+  const { run, log } = attempt
+  log.write(
+    'info',
+    run.checkpoint > 0
+      ? 'The run was stopped. Checkpoints that were already committed stay; the next run goes on from there.'
+      : 'The run was stopped.',
+  )
+  await log.flush()
+  await removeStage(attempt)
+}
+
+async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
+  log.write('info', 'The worker is shutting down; another one goes on from the last checkpoint.')
+  const rest = await log.rest()
+  await untilDatabaseAnswers(() => handOver(services.db, run, { log: rest }))
+}
+
+async function writeSuccess({ services, run, pinned, log }: Attempt, outcome: Outcome): Promise<void> {
+  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental'
+  const rest = await log.rest()
+  await untilDatabaseAnswers(() => finishSuccess(services.db, run, { outcome, incremental, log: rest }))
+}
+
+async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
+  const { services, run, log, redact, pinned, progress: counts } = attempt
+  const error = trimError(redact(`${verdict.kind}: ${verdict.message}`))
+  const tries = run.failed_attempts + 1
+  const options = 'config' in pinned ? pinned.config.run : {}
+  const { max_attempts = 1, backoff_seconds = DEFAULT_BACKOFF_SECONDS } = options
+  if (verdict.transient && tries < max_attempts) {
+    const delaySeconds = backoff_seconds * 2 ** (tries - 1)
+    log.write(
+      'warn',
+      `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next one begins in ${formatDuration(delaySeconds * 1000)}.`,
+    )
+    const rest = await log.rest()
+    await untilDatabaseAnswers(() => retryLater(services.db, run, { error, delaySeconds, log: rest, counts }))
+    return
+  }
+  log.write('error', `The run failed. ${error}`)
+  const rest = await log.rest()
+  const ended = await untilDatabaseAnswers(() => finishFailed(services.db, run, { error, log: rest, counts }))
+  if (ended) await removeStage(attempt)
+}
+
+/** What is left here because the store is away is found by the tidying: the row keeps `stage_left`. */
+const removeStage = ({ services, run }: Attempt): Promise<number> =>
+  removeStrayParts(services.blobs, runPrefix(run), []).catch(() => 0)
