@@ -5,10 +5,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Authentication } from '../connectors/contract.ts'
-import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
+import { type Egress, EgressFailed, EgressRefused, type WholeAnswer, type WholeRequest } from '../egress/policy.ts'
+import { RequestGroup } from '../egress/request-group.ts'
+import { retryAfterMs } from '../egress/retry-after.ts'
 import { AuthenticationFailed, type Credentials, createCredentials, type Header } from './credentials.ts'
 import { encodeAnswers, type HttpAnswer, type HttpFailure, type HttpRequest } from './frames.ts'
-import { type ExchangeAnswer, type ExchangeRequest, exchange, headerOf, type OpenExchange } from './http-exchange.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
@@ -37,9 +38,13 @@ const MAX_PAUSE_MS = 300_000
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
-type Answer = ExchangeAnswer | { error: { kind: ErrorKind; message: string }; passing?: boolean }
+type Answer = WholeAnswer | { error: { kind: ErrorKind; message: string }; passing?: boolean }
 
-type Room = ExchangeRequest['room']
+/** What the requests of a batch share. */
+interface Batch {
+  room: { bytes: number }
+  group: RequestGroup
+}
 
 export function createBroker(options: BrokerOptions): Broker {
   return new HttpBroker(options)
@@ -48,8 +53,7 @@ export function createBroker(options: BrokerOptions): Broker {
 class HttpBroker implements Broker {
   readonly #options: BrokerOptions
   readonly #credentials: Credentials
-  readonly #open = new Set<OpenExchange>()
-  #ending: AbortSignal | null = null
+  #group: RequestGroup | null = null
   #requests = 0
   #bytes = 0
 
@@ -63,37 +67,29 @@ class HttpBroker implements Broker {
   }
 
   answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
-    this.#endWith(signal)
-    const room = { bytes: BATCH_ANSWERS * this.#options.limits.max_response_bytes }
+    // The requests of a whole call end together, so they share a group.
+    if (this.#group?.signal !== signal) this.#group = new RequestGroup(signal)
+    const batch = { room: { bytes: BATCH_ANSWERS * this.#options.limits.max_response_bytes }, group: this.#group }
     return requests.length === 1
-      ? this.#perform(requests[0]!, room, signal).then((answer) => encodeAnswers([describe(answer)]))
-      : this.#performAll(requests, room, signal)
+      ? this.#perform(requests[0]!, batch).then((answer) => encodeAnswers([describe(answer)]))
+      : this.#performAll(requests, batch)
   }
 
-  async #performAll(requests: HttpRequest[], room: Room, signal: AbortSignal): Promise<Buffer> {
+  async #performAll(requests: HttpRequest[], batch: Batch): Promise<Buffer> {
     const answers: Answer[] = new Array(requests.length)
     let next = 0
     const serve = async (): Promise<void> => {
       for (let index = next++; index < requests.length; index = next++) {
-        answers[index] = await this.#perform(requests[index]!, room, signal)
+        answers[index] = await this.#perform(requests[index]!, batch)
       }
     }
     await Promise.all(Array.from({ length: Math.min(PARALLEL, requests.length) }, serve))
     return encodeAnswers(answers.map(describe))
   }
 
-  /** Ends what is under way when the call ends. A listener for every request would cost more than one for all. */
-  #endWith(signal: AbortSignal): void {
-    if (this.#ending === signal) return
-    this.#ending = signal
-    signal.addEventListener('abort', () => {
-      const reason = signal.reason instanceof Error ? signal.reason : new Error('the call ended')
-      for (const each of [...this.#open]) each.abort(reason)
-    })
-  }
-
   /** Sends a request as often as it takes. */
-  async #perform(request: HttpRequest, room: Room, signal: AbortSignal): Promise<Answer> {
+  async #perform(request: HttpRequest, batch: Batch): Promise<Answer> {
+    const { signal } = batch.group
     const retries = Math.min(request.retries, MAX_RETRIES)
     let renewed = false
     for (let attempt = 0; ; attempt++) {
@@ -102,13 +98,13 @@ class HttpBroker implements Broker {
       try {
         const held = request.auth ? this.#credentials.header(signal) : null
         header = held instanceof Promise ? await held : held
-        answer = this.#count(await exchange(this.#options.egress, this.#prepare(request, header, room, signal)))
+        answer = this.#count(await this.#options.egress.fetch(request.url, this.#prepare(request, header, batch)))
       } catch (error) {
         signal.throwIfAborted()
         answer = explain(error, this.#options.limits)
       }
       const letGo = () => {
-        if ('status' in answer) room.bytes += answer.body.length
+        if ('status' in answer) batch.room.bytes += answer.body.length
       }
       if ('status' in answer && answer.status === 401 && header && !renewed && this.#credentials.renew(header)) {
         renewed = true
@@ -126,28 +122,26 @@ class HttpBroker implements Broker {
     }
   }
 
-  #prepare(request: HttpRequest, header: Header | null, room: Room, signal: AbortSignal): ExchangeRequest {
+  #prepare(request: HttpRequest, header: Header | null, { room, group }: Batch): WholeRequest {
     const { limits } = this.#options
     if (++this.#requests > limits.max_requests) throw new OverLimit('max_requests', limits.max_requests)
-    const { method, url, body } = request
+    const { method, body } = request
     const headers: Record<string, string> = Object.create(null)
     for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
     if (header !== null) headers[header.name.toLowerCase()] ??= header.value
-    const timeoutMs = clampTimeout(request.timeout)
-    return {
+    const sent: WholeRequest = {
       method,
-      url,
       headers,
-      body,
-      timeoutMs,
+      timeoutMs: clampTimeout(request.timeout),
       maxBytes: limits.max_response_bytes,
       room,
-      open: this.#open,
-      signal,
+      group,
     }
+    if (body !== null) sent.body = body
+    return sent
   }
 
-  #count(answer: ExchangeAnswer): ExchangeAnswer {
+  #count(answer: WholeAnswer): WholeAnswer {
     const { max_bytes } = this.#options.limits
     this.#bytes += answer.body.length
     if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', max_bytes)
@@ -193,14 +187,10 @@ function isWorthAnother(method: string, answer: Answer): boolean {
   return answer.status === 429 || answer.status === 503 || (safe && (answer.status === 502 || answer.status === 504))
 }
 
-/** What Retry-After says (seconds or a date), else 0.5 s, 1 s, 2 s … with some chance in it. */
+/** What Retry-After says, else 0.5 s, 1 s, 2 s and so on, varied a little so that parallel requests spread out. */
 function pauseBefore(attempt: number, answer: Answer): number {
-  const asked = 'status' in answer ? headerOf(answer, 'retry-after') : undefined
-  if (asked !== undefined) {
-    const ms = /^\d+$/.test(asked.trim()) ? Number(asked) * 1000 : Date.parse(asked) - Date.now()
-    if (!Number.isNaN(ms)) return Math.max(ms, 0)
-  }
-  return Math.min(500 * 2 ** attempt, 30_000) * (0.75 + Math.random() / 2)
+  const asked = 'status' in answer ? retryAfterMs(answer) : null
+  return asked ?? Math.min(500 * 2 ** attempt, 30_000) * (0.75 + Math.random() / 2)
 }
 
 function hostOf(url: string): string {

@@ -136,7 +136,7 @@ class ClientCredentials implements Credentials {
       timeoutMs: TOKEN_TIMEOUT_MS,
       maxBytes: 1024 * 1024,
     })
-    return { status: response.status, body: await response.text() }
+    return { status: response.status, body: response.body.toString() }
   }
 }
 

@@ -6,30 +6,33 @@
  * only checked answers are dialled; redirects are followed by hand and begin again at the first check.
  */
 import type { Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
 import { createDial, createDispatcher, type DialOptions } from './connect.ts'
 import { createGuard, type Listener } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
 import { type Lookup, resolveBySystem } from './lookup.ts'
 import { EgressFailed, EgressRefused } from './refusal.ts'
-import { type EgressAnswer, type EgressRequest, type Sender, send } from './request.ts'
+import type { AnswerHeaders, EgressRequest, Sender, WholeRequest } from './request.ts'
+import { openStream, type StreamAnswer } from './stream-answer.ts'
+import { fetchWhole, type WholeAnswer } from './whole-answer.ts'
 
 export { parseAllow } from './allow-list.ts'
 export { EgressFailed, EgressRefused } from './refusal.ts'
-export type { EgressAnswer, EgressRequest } from './request.ts'
+export { type AnswerHead, type EgressRequest, headerOf, type WholeRequest } from './request.ts'
+export type { StreamAnswer } from './stream-answer.ts'
+export type { WholeAnswer } from './whole-answer.ts'
 
 export interface Egress {
   /** A TCP connection to an address that was checked after DNS, at connect time. It never dials a second time. */
   connect(host: string, port: number, options?: DialOptions): Promise<Socket>
-  /** An undici dispatcher whose every connection is checked the same way. */
-  dispatcher: Dispatcher
   /** Throws EgressRefused for an address that is never allowed; called for every hop before a request is sent. */
   checkUrl(url: URL): void
-  /** A request that follows redirects by hand, checking each hop, dropping credentials across origins. */
-  fetch(url: string | URL, options?: EgressRequest): Promise<Response>
+  /**
+   * A request and its whole answer in memory. Redirects are followed by hand: each hop is checked, and credentials are
+   * dropped where one leads to another origin. 60 seconds and 64 MiB unless told otherwise.
+   */
+  fetch(url: string | URL, request?: WholeRequest): Promise<WholeAnswer>
   /** The same for large bodies: no deadline and no size limit unless given; destroy the body to give up. */
-  stream(url: string | URL, options?: EgressRequest): Promise<EgressAnswer>
+  stream(url: string | URL, request?: EgressRequest): Promise<StreamAnswer>
   close(): Promise<void>
 }
 
@@ -42,8 +45,6 @@ export interface EgressOptions {
   /** Stands for DNS in tests. */
   lookup?: Lookup
 }
-
-const fetchDefaults = { timeoutMs: 60_000, maxBytes: 64 * 1024 * 1024 }
 
 export function createEgress(options: EgressOptions): Egress {
   const guard = createGuard(options.allow, options.self)
@@ -76,24 +77,15 @@ export function createEgress(options: EgressOptions): Egress {
   const sender: Sender = { dispatcher, checkUrl, userAgent: options.userAgent ?? 'sluice' }
   return {
     connect: dial,
-    dispatcher,
     checkUrl,
-    stream: (url, request = {}) => send(sender, url, request),
-    fetch: async (url, request = {}) => asResponse(await send(sender, url, { ...fetchDefaults, ...request })),
+    fetch: (url, request = {}) => fetchWhole(sender, url, request),
+    stream: (url, request = {}) => openStream(sender, url, request),
     /** Requests that are still open end with it. */
     close() {
       closing.abort(new EgressFailed('connection', 'the service is shutting down'))
       return dispatcher.destroy()
     },
   }
-}
-
-function asResponse({ status, headers, url, body }: EgressAnswer): Response {
-  const empty = status === 204 || status === 205 || status === 304
-  if (empty) body.resume()
-  const response = new Response(empty ? null : (Readable.toWeb(body) as ReadableStream), { status, headers })
-  Object.defineProperty(response, 'url', { value: url })
-  return response
 }
 
 type FetchOptions = Omit<EgressRequest, 'body' | 'headers' | 'signal'> & {
@@ -108,15 +100,32 @@ type FetchOptions = Omit<EgressRequest, 'body' | 'headers' | 'signal'> & {
  * followed only where the library asks for it.
  */
 export function asFetch(egress: Egress, limits: Pick<EgressRequest, 'timeoutMs' | 'maxBytes'> = {}) {
-  return (url: string, { method, headers, body, signal, redirect }: FetchOptions = {}): Promise<Response> =>
-    egress.fetch(url, {
-      ...limits,
-      ...(method === undefined ? {} : { method }),
-      headers: headers instanceof Headers ? Object.fromEntries(headers) : (headers ?? {}),
-      ...(body === undefined || body === null ? {} : { body: readBody(body) }),
-      ...(signal ? { signal } : {}),
-      ...(redirect === 'manual' ? { maxRedirects: 0 } : {}),
-    })
+  return async (url: string, { method, headers, body, signal, redirect }: FetchOptions = {}): Promise<Response> =>
+    asResponse(
+      await egress.fetch(url, {
+        ...limits,
+        ...(method === undefined ? {} : { method }),
+        headers: headers instanceof Headers ? Object.fromEntries(headers) : (headers ?? {}),
+        ...(body === undefined || body === null ? {} : { body: readBody(body) }),
+        ...(signal ? { signal } : {}),
+        ...(redirect === 'manual' ? { maxRedirects: 0 } : {}),
+      }),
+    )
+}
+
+function asResponse({ status, headers, url, body }: WholeAnswer): Response {
+  const empty = status === 204 || status === 205 || status === 304
+  const response = new Response(empty ? null : new Uint8Array(body), { status, headers: asHeaders(headers) })
+  Object.defineProperty(response, 'url', { value: url })
+  return response
+}
+
+function asHeaders(raw: AnswerHeaders): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(raw)) {
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) headers.append(name, one)
+  }
+  return headers
 }
 
 function readBody(body: NonNullable<FetchOptions['body']>): string | Uint8Array {

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
+import { retryAfterMs } from '../egress/retry-after.ts'
 import type { Json } from '../json/json.ts'
 import { VERSION } from '../version.ts'
 
@@ -68,7 +69,7 @@ export async function sendDelivery(
       response_status: status,
       error: describeRefusal(status, await excerpt),
       again: status !== GONE,
-      retryAfterMs: readRetryAfter(answer.headers),
+      retryAfterMs: Math.min(retryAfterMs(answer) ?? 0, LONGEST_RETRY_AFTER_MS),
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -112,11 +113,4 @@ async function readExcerpt(body: Readable, secret: string): Promise<string> {
     .trim()
     .slice(0, EXCERPT_CHARACTERS)
     .toWellFormed()
-}
-
-/** Seconds or a date; 0 where there is none or it can not be read. */
-export function readRetryAfter(headers: Headers, now = Date.now()): number {
-  const text = headers.get('retry-after')?.trim() ?? ''
-  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
-  return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), LONGEST_RETRY_AFTER_MS)
 }

@@ -51,15 +51,15 @@ after(async () => {
 
 test('a server that offers HTTP/2 is spoken to in it, with bodies, compression and redirects', async () => {
   const get = await egress.fetch(`${base}/`, { headers: { 'x-own': 'yes', connection: 'keep-alive' } })
-  assert.deepEqual(await get.json(), { version: '2.0', method: 'GET', body: '', seen: 'yes' })
+  assert.deepEqual(JSON.parse(String(get.body)), { version: '2.0', method: 'GET', body: '', seen: 'yes' })
   const post = await egress.fetch(`${base}/`, { method: 'POST', body: 'hello' })
-  assert.deepEqual(await post.json(), { version: '2.0', method: 'POST', body: 'hello', seen: null })
+  assert.deepEqual(JSON.parse(String(post.body)), { version: '2.0', method: 'POST', body: 'hello', seen: null })
   assert.equal((await egress.fetch(`${base}/moved`)).status, 200)
 })
 
 test('requests one after another share its connection', async () => {
   const before = connections
-  for (let index = 0; index < 50; index++) await (await egress.fetch(`${base}/`)).text()
+  for (let index = 0; index < 50; index++) await egress.fetch(`${base}/`)
   // A second one may be opened while the first still ends its stream, never one for each.
   assert.ok(connections - before <= 2, `${connections - before} more connections`)
 })

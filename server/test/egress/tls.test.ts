@@ -34,8 +34,8 @@ after(async () => {
 })
 
 test('the certificate is checked against the name that was asked for', async () => {
-  const response = await egress.fetch(`https://secure.example:${port}/`)
-  assert.equal(await response.text(), `host secure.example:${port}`)
+  const { body } = await egress.fetch(`https://secure.example:${port}/`)
+  assert.equal(body.toString(), `host secure.example:${port}`)
   await assert.rejects(egress.fetch(`https://other.example:${port}/`), {
     name: 'EgressFailed',
     reason: 'connection',

@@ -165,6 +165,11 @@ describe('what does not arrive', () => {
     assert.ok(secondsUntil(row) > 595 && secondsUntil(row) < 665, `in ${secondsUntil(row)} s`)
   })
 
+  test('is tried again after a day at the latest, whatever the receiver wants', async () => {
+    const row = await attemptOnce((request) => request.answer(503, { 'retry-after': '99999999999' }))
+    assert.ok(secondsUntil(row) > 86_000 && secondsUntil(row) < 96_000, `in ${secondsUntil(row)} s`)
+  })
+
   test('is given up after the last attempt', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const { id } = await sendTest(app, owner, hook)

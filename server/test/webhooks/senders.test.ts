@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { sql } from '../../src/database/database.ts'
 import { BACK_OFF_MS, delayAfter, startWebhookDeliveries } from '../../src/webhooks/deliveries.ts'
 import { claimDeliveries, noteDelivered, noteFailed, removeOldDeliveries } from '../../src/webhooks/queue.ts'
-import { readRetryAfter } from '../../src/webhooks/request.ts'
 import { type Person, registerPerson, SECRET, startApp } from '../harness/app.ts'
 import { type Received, startReceiver } from './receiver.ts'
 import { createHook, type Hook, makeDue, readDeliveries, sendTest, whileSending } from './setup.ts'
@@ -152,15 +151,7 @@ describe('the time until the next attempt', () => {
       }
   })
 
-  test('is what the receiver asks for, in seconds or as a date, for a day at most', () => {
-    const now = Date.parse('2026-01-01T00:00:00Z')
-    const read = (text: string) => readRetryAfter(new Headers({ 'retry-after': text }), now)
-    assert.equal(read('120'), 120_000)
-    assert.equal(read('Thu, 01 Jan 2026 00:10:00 GMT'), 600_000)
-    assert.equal(read('Wed, 31 Dec 2025 00:00:00 GMT'), 0)
-    assert.equal(read('99999999999'), 86_400_000)
-    assert.equal(read('soon'), 0)
-    assert.equal(readRetryAfter(new Headers(), now), 0)
+  test('is at least what the receiver asks for', () => {
     assert.ok(delayAfter(1, 600_000) >= 600_000)
   })
 })
