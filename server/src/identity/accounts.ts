@@ -1,4 +1,4 @@
-/** Accounts: register, sign in, change the password, move between one's organizations. */
+/** Accounts: create them, sign in, change the password, move between one's organizations. */
 import { randomInt } from 'node:crypto'
 import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
@@ -6,41 +6,11 @@ import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { normalizeEmail } from '../tenancy/email.ts'
 import type { Role } from '../tenancy/permissions.ts'
-import { checkPassword } from './login-attempts.ts'
-import { hashPassword, requireStrongPassword } from './passwords.ts'
+import { networkOf } from './client-network.ts'
+import { addressKey, checkPassword } from './login-attempts.ts'
+import { hashPassword, requireStrongPassword, signInQueue } from './passwords.ts'
 import { type AuthenticationResult, closeOtherSessions, openSession } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
-
-export interface Registration {
-  email: string
-  password: string
-  name: string
-  organization_name: string
-}
-
-export async function register(
-  db: Database,
-  tokens: Tokens,
-  signup: 'open' | 'invited',
-  input: Registration,
-  origin: RequestOrigin,
-): Promise<AuthenticationResult> {
-  requireStrongPassword(input.password)
-  const email = normalizeEmail(input.email)
-  const passwordHash = await hashPassword(input.password)
-  return db.transaction(async (tx) => {
-    if (signup === 'invited') await requirePendingInvitation(tx, email)
-    const user = await createUser(tx, { email, name: input.name.trim(), password_hash: passwordHash, avatar_url: null })
-    const organization = await createOrganization(tx, user, input.organization_name, origin)
-    await audit(
-      tx,
-      { ...origin, user_id: user.id, email, organization_id: organization.id, api_key_id: null },
-      'user.registered',
-      { type: 'user', id: user.id },
-    )
-    return openSession(tx, tokens, user.id, organization.id)
-  })
-}
 
 export async function requirePendingInvitation(tx: Queryable, email: string): Promise<void> {
   const invited = await tx.first(
@@ -52,6 +22,8 @@ export async function requirePendingInvitation(tx: Queryable, email: string): Pr
       'Registration is by invitation only; ask an admin of an organization to invite this address',
     )
 }
+
+export const ADDRESS_TAKEN = 'This email address already has an account; sign in instead'
 
 interface NewUser {
   email: string
@@ -67,8 +39,7 @@ export async function createUser(tx: Queryable, user: NewUser): Promise<{ id: st
       VALUES (${user.email}, ${user.name}, ${user.password_hash}, ${user.avatar_url}) RETURNING id`)
     return { id: row!.id, email: user.email, name: user.name }
   } catch (error) {
-    if (isDatabaseError(error, UNIQUE_VIOLATION, 'users_email_key'))
-      throw new AppError('conflict', 'This email address already has an account; sign in instead')
+    if (isDatabaseError(error, UNIQUE_VIOLATION, 'users_email_key')) throw new AppError('conflict', ADDRESS_TAKEN)
     throw error
   }
 }
@@ -159,7 +130,7 @@ export async function changePassword(
   const guess = { email, client_address, password: input.current_password, password_hash: user?.password_hash ?? null }
   if (!(await checkPassword(db, guess)))
     throw new AppError('invalid_input', 'current_password: this is not your current password')
-  const passwordHash = await hashPassword(input.new_password)
+  const passwordHash = await hashPassword(signInQueue, networkOf(client_address), input.new_password)
   await db.transaction(async (tx) => {
     // Compared with the hash that was verified: of two changes at once only one wins.
     const changed = await tx.execute(sql`
@@ -176,14 +147,14 @@ export async function changePassword(
 export async function resetPassword(db: Database, emailInput: string, password: string): Promise<void> {
   requireStrongPassword(password)
   const email = normalizeEmail(emailInput)
-  const passwordHash = await hashPassword(password)
+  const passwordHash = await hashPassword(signInQueue, 'operator', password)
   await db.transaction(async (tx) => {
     const user = await tx.first<{ id: string }>(
       sql`UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE email = ${email} RETURNING id`,
     )
     if (!user) throw notFound(`An account with the address ${email}`)
     await closeOtherSessions(tx, user.id, null)
-    await tx.execute(sql`DELETE FROM login_attempts WHERE key = ${`address ${email}`}`)
+    await tx.execute(sql`DELETE FROM login_attempts WHERE key = ${addressKey(email)}`)
     const operator = {
       user_id: null,
       email: 'operator',

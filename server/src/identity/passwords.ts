@@ -1,56 +1,94 @@
 /**
  * Passwords: argon2id off the main thread, a few at a time. A hash takes 19 MiB and about 11 ms of a core, so without
- * the limit a burst of sign-ins would starve every other request.
+ * the limit a burst of requests would starve every other one.
+ *
+ * Signing in and registering have queues of their own, because anybody can fill the second one. Within a queue clients
+ * take turns, so a flood from one address delays the others by at most one hash.
  */
+import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
+import { createGate } from '../cell/gate.ts'
 import { AppError } from '../errors.ts'
 
 const OPTIONS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const MAX_LENGTH = 1000
-/** Some ten seconds of work: whoever came behind them would not wait for the answer. */
-const MOST_WAITING = 1000
 
-let free = Math.max(1, availableParallelism() - 1)
-const waiting: (() => void)[] = []
+export interface HashQueue {
+  /** Throws 429 where too many wait already. */
+  run<T>(client: string, work: () => Promise<T>): Promise<T>
+}
 
-async function limited<T>(work: () => Promise<T>): Promise<T> {
-  if (free > 0) free--
-  else if (waiting.length >= MOST_WAITING)
-    throw new AppError('too_many_requests', 'Too many people are signing in at this moment; try again in a while', {
-      'Retry-After': '5',
-    })
-  else await new Promise<void>((resolve) => waiting.push(resolve))
-  try {
-    return await work()
-  } finally {
-    const next = waiting.shift()
-    if (next) next()
-    else free++
+interface QueueOptions {
+  what: string
+  atOnce: number
+  /** Hashed or waiting. */
+  mostOfClient: number
+  mostInAll: number
+}
+
+function createQueue({ what, atOnce, mostOfClient, mostInAll }: QueueOptions): HashQueue {
+  const gate = createGate({ total: atOnce, perKey: atOnce, maxWaiting: mostOfClient })
+  const inside = new Map<string, number>()
+  let inAll = 0
+  return {
+    async run(client, work) {
+      const ofClient = inside.get(client) ?? 0
+      if (ofClient >= mostOfClient || inAll >= mostInAll)
+        throw new AppError(
+          'too_many_requests',
+          `Too many people are ${what} at this moment; try again in a few seconds`,
+          {
+            'Retry-After': '5',
+          },
+        )
+      inside.set(client, ofClient + 1)
+      inAll++
+      try {
+        return await gate.run(client, work)
+      } finally {
+        inAll--
+        const left = inside.get(client)! - 1
+        if (left === 0) inside.delete(client)
+        else inside.set(client, left)
+      }
+    },
   }
 }
 
-export const hashPassword = (password: string): Promise<string> => limited(() => hash(password, OPTIONS))
+/** Ten seconds of work: whoever came behind that many would not wait for the answer. */
+export const signInQueue = createQueue({
+  what: 'signing in',
+  atOnce: Math.max(1, availableParallelism() - 1),
+  mostOfClient: 500,
+  mostInAll: 1000,
+})
 
-let decoy: Promise<string> | undefined
+export const registerQueue = createQueue({ what: 'registering', atOnce: 1, mostOfClient: 150, mostInAll: 500 })
 
-/**
- * Takes the same time whether or not there is a hash to compare with, so an unknown address can not be told apart.
- * `before` is called when the turn to be hashed has come.
- */
-export async function verifyPassword(
-  storedHash: string | null,
-  password: string,
-  before: () => Promise<void> = async () => {},
-): Promise<boolean> {
-  decoy ??= hashPassword('no account has this password')
-  const spare = await decoy
-  return limited(async () => {
-    await before()
-    const matches = await verify(storedHash ?? spare, password.slice(0, MAX_LENGTH))
-    return storedHash !== null && matches
-  })
+export const hashPassword = (queue: HashQueue, client: string, password: string): Promise<string> =>
+  queue.run(client, () => hash(password, OPTIONS))
+
+const base64 = (bytes: number) => randomBytes(bytes).toString('base64').replace(/=+$/, '')
+
+/** Costs what every stored hash costs to verify, and nobody knows a password for it. */
+const DECOY = `$argon2id$v=19$m=${OPTIONS.memoryCost},t=${OPTIONS.timeCost},p=${OPTIONS.parallelism}$${base64(16)}$${base64(32)}`
+
+export interface Verification {
+  client: string
+  /** Null where there is nothing to compare with: takes the same time, so an unknown address cannot be told apart. */
+  password_hash: string | null
+  password: string
+  /** Called when the turn to be hashed has come; what it throws ends the verification. */
+  before?: () => Promise<void>
 }
+
+export const verifyPassword = ({ client, password_hash, password, before }: Verification): Promise<boolean> =>
+  signInQueue.run(client, async () => {
+    await before?.()
+    const matches = await verify(password_hash ?? DECOY, password.slice(0, MAX_LENGTH))
+    return password_hash !== null && matches
+  })
 
 const RULES: [RegExp, string][] = [
   [/^[\s\S]{8,}$/u, 'at least 8 characters'],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Database, type Queryable, sql } from '../../src/database/database.ts'
-import { register } from '../../src/identity/accounts.ts'
+import { register } from '../../src/identity/registration.ts'
 import { PASSWORD, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

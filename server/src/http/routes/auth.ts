@@ -1,5 +1,7 @@
 import { Type } from 'typebox'
-import { changePassword, listMyOrganizations, login, register, switchOrganization } from '../../identity/accounts.ts'
+import { changePassword, listMyOrganizations, login, switchOrganization } from '../../identity/accounts.ts'
+import { register } from '../../identity/registration.ts'
+import { COST_OF_TAKEN, REGISTRATIONS_PER_CLIENT } from '../../identity/registration-attempts.ts'
 import { closeSession, refreshSession } from '../../identity/sessions.ts'
 import type { Services } from '../../services.ts'
 import { listDomainRoles } from '../../tenancy/domain-roles.ts'
@@ -31,6 +33,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       schema: {
         tags,
         summary: 'Create an account and its organization',
+        description: `After ${REGISTRATIONS_PER_CLIENT} registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts ${COST_OF_TAKEN} times.`,
         body: Register,
         response: {
           201: AuthenticationResult,

@@ -1,0 +1,22 @@
+/**
+ * How often one client may register. Registering tells whether an address has an account (409), so an attempt that hears
+ * this counts for many: a client learns it of twenty addresses in 15 minutes and then has to wait.
+ */
+import type { Queryable } from '../database/database.ts'
+import { countAttempt, refuseTooMany } from './attempts.ts'
+
+export const REGISTRATIONS_PER_CLIENT = 300
+export const COST_OF_TAKEN = 15
+
+const keyOf = (client: string) => `register ${client}`
+
+export async function countRegistration(db: Queryable, client: string): Promise<void> {
+  const limit = { key: keyOf(client), most: REGISTRATIONS_PER_CLIENT }
+  const refuse = () => refuseTooMany(db, 'registrations from your network', [limit])
+  // Before counting, so that a flood costs reads alone; and after it, because many may have passed the first look at once.
+  await refuse()
+  if ((await countAttempt(db, [limit.key])) > limit.most) await refuse()
+}
+
+export const countTakenAddress = (db: Queryable, client: string): Promise<number> =>
+  countAttempt(db, [keyOf(client)], COST_OF_TAKEN - 1)
