@@ -9,11 +9,10 @@ import { openBlobs } from './blobs/open.ts'
 import { cellSettings } from './cell/settings.ts'
 import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config/config.ts'
-import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } from './database/data-folder.ts'
-import { type ConnectionSettings, connectDatabase, type Database, sql } from './database/database.ts'
-import { type EmbeddedPostgres, embeddedConnection, startEmbeddedPostgres } from './database/embedded-postgres.ts'
+import { connectDatabase, type Database, sql } from './database/database.ts'
 import { migrate } from './database/migrate.ts'
 import { createSecretBox, type SecretBox } from './database/secret-box.ts'
+import { type Keys, openStore, type Store } from './database/store.ts'
 import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
 import { OperatorError } from './errors.ts'
@@ -45,51 +44,48 @@ export interface Services {
   close(): Promise<void>
 }
 
-export interface Keys {
-  jwt_secret: string
-  encryption_keys: string[]
-}
-
 export interface ServiceOptions {
-  /** For commands of an operator: where a service already runs on the data folder, use its database beside it. */
-  beside?: boolean
+  log?: Logger
+  /** How the database and the keys are opened; by default this process runs the embedded database where there is one. */
+  open?: (config: Config, log: Logger) => Store | Promise<Store>
 }
 
-export async function createServices(
-  config: Config,
-  options: ServiceOptions = {},
-  log: Logger = createLog(config),
-): Promise<Services> {
+export async function createServices(config: Config, options: ServiceOptions = {}): Promise<Services> {
+  const { log = createLog(config), open = openStore } = options
   const closers: (() => Promise<unknown>)[] = []
   const close = async () => {
     for (const closer of closers.splice(0).reverse())
       await closer().catch((error: Error) => log.error({ err: error }, 'closing failed'))
   }
   try {
-    const { connection, keys } = await openStore(config, log, closers, options)
-    const db = connectDatabase(connection, config.DATABASE_POOL, (error) =>
+    const store = await open(config, log)
+    closers.push(() => store.close())
+    const db = connectDatabase(store.connection, config.DATABASE_POOL, (error) =>
       log.warn({ err: error }, 'a database connection broke'),
     )
     closers.push(() => db.close())
     await requireDatabase(db)
     const applied = await migrate(db)
     if (applied > 0) log.info(`applied ${applied} migrations`)
-    return composeServices(config, log, db, keys, closers, close)
+    return composeServices({ config, log, db, keys: store.keys, closers, close })
   } catch (error) {
     await close()
     throw error
   }
 }
 
+export interface Parts {
+  config: Config
+  log: Logger
+  db: Database
+  keys: Keys
+  /** What is opened here adds its end; `close` calls them in the opposite order. */
+  closers: (() => Promise<unknown>)[]
+  close: () => Promise<void>
+}
+
 /** Everything above the connection; tests call this with a database of their own. */
-export function composeServices(
-  config: Config,
-  log: Logger,
-  db: Database,
-  keys: Keys,
-  closers: (() => Promise<unknown>)[],
-  close: () => Promise<void>,
-): Services {
+export function composeServices({ config, log, db, keys, closers, close }: Parts): Services {
   const blobs = openBlobs(config)
   const ownAddresses = addressesOf(config)
   const egress = createEgress({ allow: config.EGRESS_ALLOW, self: ownAddresses })
@@ -149,73 +145,6 @@ export function addressesOf(config: Config): Listener[] {
 }
 
 const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 }
-
-/** The embedded database with the secrets kept beside it, or what the environment names. */
-async function openStore(
-  config: Config,
-  log: Logger,
-  closers: (() => Promise<unknown>)[],
-  options: ServiceOptions,
-): Promise<{ connection: ConnectionSettings; keys: Keys }> {
-  if (config.DATABASE_URL)
-    return {
-      connection: { connectionString: config.DATABASE_URL },
-      keys: { jwt_secret: config.JWT_SECRET_KEY!, encryption_keys: config.ENCRYPTION_KEY! },
-    }
-  config.DATA_DIR = makeDataFolder(config.DATA_DIR)
-  const unlock = await lockDataFolder(config.DATA_DIR).catch((error: Error) => {
-    if (options.beside && error instanceof DataFolderInUse) return null
-    throw error
-  })
-  if (unlock) closers.push(unlock)
-  const secrets = readOrMakeSecrets(config.DATA_DIR)
-  const keys = {
-    jwt_secret: config.JWT_SECRET_KEY ?? secrets.jwt_secret,
-    // The key of the folder stays readable, so that setting a key later loses nothing.
-    encryption_keys: [...(config.ENCRYPTION_KEY ?? []), secrets.encryption_key],
-  }
-  if (!unlock) return { connection: embeddedConnection(config.DATA_DIR, secrets.database_password), keys }
-  const postgres = await keepEmbeddedPostgres(config, secrets.database_password, log)
-  closers.push(() => postgres.stop())
-  return { connection: postgres.connection, keys }
-}
-
-/** Starts the embedded database, and starts it again whenever it ends without being told to. */
-async function keepEmbeddedPostgres(
-  config: Config,
-  password: string,
-  log: Logger,
-): Promise<Pick<EmbeddedPostgres, 'connection' | 'stop'>> {
-  let current = await startEmbeddedPostgres(config.DATA_DIR, password)
-  let stopping = false
-  let restarting: Promise<void> | undefined
-  const watch = (server: EmbeddedPostgres): void => {
-    restarting = server.ended.then(async (said) => {
-      if (stopping) return
-      log.error({ said }, 'the embedded PostgreSQL ended; starting it again')
-      while (!stopping) {
-        try {
-          current = await startEmbeddedPostgres(config.DATA_DIR, password)
-          if (stopping) return void (await current.stop())
-          log.info('the embedded PostgreSQL is back')
-          return watch(current)
-        } catch (error) {
-          log.error({ err: error }, 'the embedded PostgreSQL did not start; trying again in a second')
-          await delay(1000)
-        }
-      }
-    })
-  }
-  watch(current)
-  return {
-    connection: current.connection,
-    async stop() {
-      stopping = true
-      await current.stop()
-      await restarting
-    },
-  }
-}
 
 /** The first question to the database: where it can not be asked, one sentence says so instead of a stack. */
 async function requireDatabase(db: Database): Promise<void> {

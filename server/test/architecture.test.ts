@@ -67,6 +67,7 @@ const ORDER = [
   'blobs',
   'database',
   'json',
+  'log-lines.ts',
   'traces.ts',
   'errors.ts',
   'version.ts',

@@ -1,6 +1,7 @@
 /** What only the operator of the machine may do. A new password is read from standard input, never from an argument. */
 import { createInterface } from 'node:readline/promises'
 import { readConfig } from '../config/config.ts'
+import { openOrJoinStore } from '../database/store.ts'
 import { AppError } from '../errors.ts'
 import { resetPassword } from '../identity/accounts.ts'
 import { createServices } from '../services.ts'
@@ -12,7 +13,7 @@ export async function admin(args: string[]): Promise<number> {
   const input = createInterface({ input: process.stdin, output: process.stderr })
   const password = (await input.question(`New password for ${email}: `)).trim()
   input.close()
-  const services = await createServices(readConfig(), { beside: true })
+  const services = await createServices(readConfig(), { open: openOrJoinStore })
   try {
     await resetPassword(services.db, email, password)
   } finally {

@@ -1,12 +1,13 @@
 /** `sluice keys rotate`: after a new key was put first in ENCRYPTION_KEY, everything is sealed again with it. */
 import { readConfig } from '../config/config.ts'
 import { type RotationProgress, rotateKeys } from '../database/key-rotation.ts'
+import { openOrJoinStore } from '../database/store.ts'
 import { AppError } from '../errors.ts'
 import { createServices } from '../services.ts'
 
 export async function keys(args: string[]): Promise<number> {
   if (args.length !== 1 || args[0] !== 'rotate') throw new AppError('invalid_input', 'Usage: sluice keys rotate')
-  const services = await createServices(readConfig(), { beside: true })
+  const services = await createServices(readConfig(), { open: openOrJoinStore })
   const stop = new AbortController()
   const interrupt = () => stop.abort()
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)

@@ -4,7 +4,10 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import {
+  accessSync,
   closeSync,
+  constants,
+  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -27,15 +30,32 @@ export interface Secrets {
   database_password: string
 }
 
+/** Makes it where it is missing, and gives its path without links. */
 export function makeDataFolder(folder: string): string {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolders(folder)
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+    return realpathSync(folder)
   } catch (error) {
     throw new DataFolderError(
-      `The data folder ${folder} can not be made (${(error as NodeJS.ErrnoException).code}); set DATA_DIR to a folder that this user may write to.`,
+      `The data folder ${folder} cannot be made or written to (${(error as NodeJS.ErrnoException).code}); set DATA_DIR to a folder that this user may write to.`,
     )
   }
-  return realpathSync(folder)
+}
+
+/** The `recursive` of Node's own mkdir tries for ever where the kernel lets nobody make a folder, as below /proc. */
+function makeFolders(folder: string): void {
+  const missing: string[] = []
+  for (let at = folder; !existsSync(at) && at !== path.dirname(at); at = path.dirname(at)) missing.push(at)
+  for (const each of missing.reverse()) {
+    try {
+      mkdirSync(each, { mode: 0o700 })
+    } catch (error) {
+      // Two that start at once make the same folders.
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !existsSync(each)) throw error
+    }
+  }
+  if (!statSync(folder).isDirectory()) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
 }
 
 export async function lockDataFolder(folder: string): Promise<() => Promise<void>> {
@@ -74,7 +94,7 @@ export function readOrMakeSecrets(folder: string): Secrets {
       )
     if (code !== 'ENOENT')
       throw new DataFolderError(
-        `The secrets in ${file} can not be read (${(error as Error).message}). Without them nothing that is encrypted opens: restore the file from a backup.`,
+        `The secrets in ${file} cannot be read (${(error as Error).message}). Without them nothing that is encrypted opens: restore the file from a backup.`,
       )
   }
   const secrets: Secrets = {
@@ -82,13 +102,23 @@ export function readOrMakeSecrets(folder: string): Secrets {
     encryption_key: randomBytes(32).toString('base64'),
     database_password: randomBytes(24).toString('base64url'),
   }
+  try {
+    writeSynced(file, `${JSON.stringify(secrets, null, 2)}\n`)
+  } catch (error) {
+    throw new DataFolderError(
+      `The secrets of this installation cannot be written to ${file} (${(error as NodeJS.ErrnoException).code}); make room there, or set DATA_DIR to another folder.`,
+    )
+  }
+  return secrets
+}
+
+function writeSynced(file: string, text: string): void {
   const descriptor = openSync(`${file}.new`, 'w', 0o600)
-  writeSync(descriptor, `${JSON.stringify(secrets, null, 2)}\n`)
+  writeSync(descriptor, text)
   fsyncSync(descriptor)
   closeSync(descriptor)
   renameSync(`${file}.new`, file)
-  const directory = openSync(folder, 'r')
+  const directory = openSync(path.dirname(file), 'r')
   fsyncSync(directory)
   closeSync(directory)
-  return secrets
 }

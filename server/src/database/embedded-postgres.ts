@@ -2,15 +2,16 @@
  * The default database: a private PostgreSQL from the npm binaries, under the data folder. It listens on a unix socket
  * alone and asks for a random SCRAM password. It lives exactly as long as the service: it is a child that the kernel
  * ends when the service dies (PDEATHSIG), and one that was left behind all the same is stopped at the next start.
+ *
+ * It leads a session of its own. Ctrl+C on a terminal signals the whole process group, and the database must outlive the
+ * work that is being finished.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { createHash, randomBytes } from 'node:crypto'
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { closeSync, existsSync, openSync, readFileSync, statSync } from 'node:fs'
 import { chmod, lstat, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import pg from 'pg'
 import type { ConnectionSettings } from './database.ts'
 import {
   chooseLauncher,
@@ -19,16 +20,17 @@ import {
   findBinaries,
   giveFiles,
   type Launcher,
+  runApart,
 } from './postgres-launcher.ts'
 import { HELD_ELSEWHERE, heldElsewhere, holdFolder, stopLeftover } from './postgres-leftover.ts'
-
-const run = promisify(execFile)
 
 export const POSTGRES_MAJOR = '18'
 /** sun_path holds 108 bytes with its NUL. */
 const SOCKET_FOLDER_BYTES = 107 - '/.s.PGSQL.5432'.length
 const START_MS = 60_000
 const STOP_MS = 5000
+/** Of postmaster.pid, counted from 0. */
+const STATUS_LINE = 7
 
 export interface EmbeddedPostgres {
   connection: ConnectionSettings
@@ -49,24 +51,23 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
 
   const logFile = path.join(dataDir, 'postgres.log')
   const log = openSync(logFile, 'a', 0o600)
-  const name = `sluice-${randomBytes(4).toString('hex')}`
-  const server = [path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...serverSettings(name)]
+  const server = [path.join(native, 'bin/postgres'), '-D', cluster, '-k', sockets, ...SERVER_SETTINGS]
+  const stale = readPidFile(cluster)?.written
   const [command, ...args] = [...(await holdFolder(dataDir, cluster, sockets)), ...launcher.command, ...server]
-  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: environment(), cwd: '/' })
+  const child = spawn(command!, args, { stdio: ['ignore', log, log], env: environment(), cwd: '/', detached: true })
   closeSync(log)
-  const connection = embeddedConnection(dataDir, password)
   const ended = new Promise<string>((resolve) => {
     child.once('exit', (code) => resolve(code === HELD_ELSEWHERE ? heldElsewhere(dataDir) : lastLines(logFile)))
     child.once('error', (error) => resolve(error.message))
   })
   try {
-    await waitUntilReady(connection, name, ended)
+    await waitUntilReady(cluster, { pid: child.pid, stale, ended })
   } catch (error) {
     child.kill('SIGQUIT')
     await ended
     throw error
   }
-  return { connection, ended, stop: () => stopChild(child, ended) }
+  return { connection: embeddedConnection(dataDir, password), ended, stop: () => stopChild(child, ended) }
 }
 
 /** How to reach the server of a data folder, whoever started it. */
@@ -77,26 +78,25 @@ export const embeddedConnection = (dataDir: string, password: string): Connectio
   database: 'postgres',
 })
 
-const serverSettings = (name: string): string[] =>
-  Object.entries({
-    cluster_name: name,
-    listen_addresses: '',
-    unix_socket_permissions: '0700',
-    password_encryption: 'scram-sha-256',
-    max_connections: '200',
-    shared_buffers: '64MB',
-    max_wal_size: '1GB',
-    wal_compression: 'on',
-    jit: 'off',
-    log_min_messages: 'warning',
-    log_min_error_statement: 'panic',
-    log_statement: 'none',
-    // A parameter's value may be a secret.
-    log_parameter_max_length: '0',
-    log_parameter_max_length_on_error: '0',
-    autovacuum_naptime: '60s',
-    max_parallel_workers_per_gather: '0',
-  }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+const SERVER_SETTINGS: string[] = Object.entries({
+  cluster_name: 'sluice',
+  listen_addresses: '',
+  unix_socket_permissions: '0700',
+  password_encryption: 'scram-sha-256',
+  max_connections: '200',
+  shared_buffers: '64MB',
+  max_wal_size: '1GB',
+  wal_compression: 'on',
+  jit: 'off',
+  log_min_messages: 'warning',
+  log_min_error_statement: 'panic',
+  log_statement: 'none',
+  // A parameter's value may be a secret.
+  log_parameter_max_length: '0',
+  log_parameter_max_length_on_error: '0',
+  autovacuum_naptime: '60s',
+  max_parallel_workers_per_gather: '0',
+}).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
 /** Under the data folder where its path is short enough for a socket, else in a folder of our own for temporary files. */
 function socketFolder(dataDir: string): string {
@@ -150,16 +150,10 @@ async function initialize(
   await writeFile(passwordFile, password, { mode: 0o600 })
   const [command, ...prefix] = launcher.command
   const args = ['-D', building, '-U', 'sluice', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`]
+  const initdb = [...prefix, path.join(native, 'bin/initdb'), ...args, '-E', 'UTF8', '--locale=C', '--no-instructions']
   try {
-    await run(
-      command!,
-      [...prefix, path.join(native, 'bin/initdb'), ...args, '-E', 'UTF8', '--locale=C', '--no-instructions'],
-      { env: environment(), cwd: '/' },
-    )
-  } catch (error) {
-    throw new EmbeddedPostgresError(
-      `The database could not be created in ${cluster}: ${String((error as { stderr?: string }).stderr ?? error).trim()}`,
-    )
+    const { ok, said } = await runApart(command!, initdb)
+    if (!ok) throw new EmbeddedPostgresError(`The database could not be created in ${cluster}: ${said}`)
   } finally {
     await rm(passwordFile, { force: true })
   }
@@ -169,33 +163,39 @@ async function initialize(
 }
 
 /**
- * However long it replays its log (57P03), it is waited for; one that does not even answer is given up. Another server
- * may answer on the same socket, from a container that shares the folder: ours tells by its name.
+ * The server writes into its pid file how far it is, which is also what pg_ctl reads; so the process that keeps it needs
+ * no driver. However long it replays its log, it is waited for; one that never gets as far as that file is given up.
  */
-async function waitUntilReady(connection: ConnectionSettings, name: string, ended: Promise<string>): Promise<void> {
+async function waitUntilReady(
+  cluster: string,
+  server: { pid: number | undefined; stale: bigint | undefined; ended: Promise<string> },
+): Promise<void> {
   let over: string | undefined
-  void ended.then((said) => {
+  void server.ended.then((said) => {
     over = said
   })
   const deadline = Date.now() + START_MS
   for (;;) {
-    const client = new pg.Client(connection)
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      const { rows } = await client.query<{ cluster_name: string }>('SHOW cluster_name')
-      await client.end()
-      if (rows[0]?.cluster_name === name) return
-      throw Object.assign(new Error('another server answers on its socket'), { code: 'ECONNREFUSED' })
-    } catch (error) {
-      if (over !== undefined)
-        throw new EmbeddedPostgresError(`The embedded PostgreSQL ended at its start. It said:\n${over}`)
-      const code = (error as { code?: string }).code ?? ''
-      const silent = code === 'ENOENT' || code === 'ECONNREFUSED'
-      if (code !== '57P03' && !(silent && Date.now() < deadline))
-        throw new EmbeddedPostgresError(`The embedded PostgreSQL does not answer: ${(error as Error).message}`)
-      await delay(15)
-    }
+    const found = readPidFile(cluster)
+    // In a container that started again a file that was left behind may well name the same number.
+    const ours = found !== null && found.pid === server.pid && found.written !== server.stale
+    if (ours && found.status === 'ready') return
+    if (over !== undefined)
+      throw new EmbeddedPostgresError(`The embedded PostgreSQL ended at its start. It said:\n${over}`)
+    if (!ours && Date.now() > deadline)
+      throw new EmbeddedPostgresError(`The embedded PostgreSQL did not begin to start within ${START_MS / 1000} s.`)
+    await delay(10)
+  }
+}
+
+function readPidFile(cluster: string): { pid: number; status: string; written: bigint } | null {
+  const file = path.join(cluster, 'postmaster.pid')
+  try {
+    const { mtimeNs } = statSync(file, { bigint: true })
+    const lines = readFileSync(file, 'utf8').split('\n')
+    return { pid: Number(lines[0]), status: lines[STATUS_LINE]?.trim() ?? '', written: mtimeNs }
+  } catch {
+    return null
   }
 }
 

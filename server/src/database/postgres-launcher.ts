@@ -3,16 +3,13 @@
  * runs in a user namespace where root's files belong to an ordinary user, so also in a folder that only root may enter.
  * Where user namespaces are closed it runs as `nobody`, with the one capability to reach its folder.
  */
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, lchownSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { readFile, symlink } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { OperatorError } from '../errors.ts'
-
-const run = promisify(execFile)
 
 const ROOT = 0
 const NOBODY = 65534
@@ -81,11 +78,28 @@ function findStandIn(): number {
   return ids.find((id) => id > ROOT) ?? NOBODY
 }
 
-const works = ([command, ...args]: string[]) =>
-  run(command!, [...args, 'true']).then(
-    () => true,
-    () => false,
-  )
+const works = async ([command, ...args]: string[]): Promise<boolean> => (await runApart(command!, [...args, 'true'])).ok
+
+/**
+ * Runs a short program, in a process group of its own. Ctrl+C on a terminal signals the whole group: a start that is
+ * broken off must neither fail half-way nor take a program that was killed for one that does not work.
+ */
+export async function runApart(command: string, args: string[]): Promise<{ ok: boolean; said: string }> {
+  const child = spawn(command, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: environment(),
+    cwd: '/',
+    detached: true,
+  })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text
+  })
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve({ ok: false, said: error.message }))
+    child.once('close', (code) => resolve({ ok: code === 0, said: said.trim() }))
+  })
+}
 
 /** Gives files to whom the launcher needs as their owner. Root alone can; an earlier start may have needed another. */
 export function giveFiles(folder: string, launcher: Launcher): void {

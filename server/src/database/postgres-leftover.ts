@@ -3,14 +3,10 @@
  * machine runs can be neither seen nor stopped from here, so each holds a lock on a file as long as any of its processes
  * lives, and a start that does not get the lock ends.
  */
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { EmbeddedPostgresError } from './postgres-launcher.ts'
-
-const run = promisify(execFile)
+import { EmbeddedPostgresError, runApart } from './postgres-launcher.ts'
 
 /** What an immediate shutdown may take before it is made to happen. */
 const PATIENCE_MS = 5000
@@ -42,10 +38,7 @@ export async function holdFolder(dataDir: string, cluster: string, sockets: stri
   const stale = [path.join(cluster, 'postmaster.pid'), path.join(sockets, '.s.PGSQL.5432.lock')]
   const tidy = ['sh', '-c', 'rm -f "$0" "$1" && shift && exec "$@"', ...stale]
   const hold = ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', String(HELD_ELSEWHERE), lock]
-  const exists = await run('flock', ['--version']).then(
-    () => true,
-    () => false,
-  )
+  const { ok: exists } = await runApart('flock', ['--version'])
   return exists ? [...hold, ...tidy] : tidy
 }
 

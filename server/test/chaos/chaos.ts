@@ -103,7 +103,7 @@ async function openWorld(folder: string): Promise<World> {
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   const keys = { jwt_secret: SECRET, encryption_keys: [SECRET] }
-  const services = composeServices(config, pino({ level: 'silent' }), db, keys, closers, close)
+  const services = composeServices({ config, log: pino({ level: 'silent' }), db, keys, closers, close })
   const app = await createApp(services)
   const workers: ChildProcess[] = []
   let closing = false

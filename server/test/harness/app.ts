@@ -47,7 +47,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
     for (const closer of closers.splice(0).reverse()) await closer()
   }
   const keys = { jwt_secret: SECRET, encryption_keys: [SECRET] }
-  const services = composeServices(config, pino({ level: config.LOG_LEVEL }), db, keys, closers, close)
+  const services = composeServices({ config, log: pino({ level: config.LOG_LEVEL }), db, keys, closers, close })
   const app = await createApp(services)
   after(async () => {
     await app.close()
