@@ -66,7 +66,7 @@ try {
   ]
   for (const { what, ours, theirs, bytes } of cases) {
     const sides = [
-      { url: platform.url, pid: platform.pid, target: ours, seen: [] as Measured[] },
+      { url: platform.url, pid: platform.service_pid, target: ours, seen: [] as Measured[] },
       { url: bare.url, pid: bare.pid, target: theirs, seen: [] as Measured[] },
     ]
     const run = async ({ url, pid, target }: (typeof sides)[number]): Promise<Measured> => {

@@ -10,7 +10,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { styleText } from 'node:util'
 
-const MAIN = new URL('../server/src/main.ts', import.meta.url).pathname
+const MAIN = new URL('../server/src/main.js', import.meta.url).pathname
 const began = performance.now()
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-demo-'))
 const port = await freePort()

@@ -16,7 +16,10 @@ export interface Api {
 }
 
 export interface Platform {
+  /** Of the parent of all its processes. */
   pid: number
+  /** Of the one that answers requests. */
+  service_pid: number
   url: string
   api: Api
   connection: pg.ClientConfig
@@ -24,7 +27,7 @@ export interface Platform {
   stop(): Promise<void>
 }
 
-const MAIN = new URL('../../server/src/main.ts', import.meta.url).pathname
+const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -57,6 +60,7 @@ export async function startPlatform(folder: string, env: Record<string, string> 
   const pool = new pg.Pool({ ...connection, max: 4 })
   return {
     pid: child.pid!,
+    service_pid: findService(child.pid!),
     url,
     connection,
     api: connectApi(url),
@@ -67,6 +71,13 @@ export async function startPlatform(folder: string, env: Record<string, string> 
       if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve))
     },
   }
+}
+
+function findService(parent: number): number {
+  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim().split(' ')
+  const found = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('cli/service-process.ts'))
+  if (found === undefined) throw new Error('the platform has no service process')
+  return Number(found)
 }
 
 function connectApi(url: string): Api {

@@ -4,7 +4,7 @@
 var childProcess = require('child_process')
 var path = require('path')
 
-var main = path.join(__dirname, '..', 'src', 'main.ts')
+var main = path.join(__dirname, '..', 'src', 'main.js')
 
 function findNode() {
   if (Number(process.versions.node.split('.')[0]) >= 24) return process.execPath
@@ -20,7 +20,17 @@ function findNode() {
   }
 }
 
-var child = childProcess.spawn(findNode(), [main].concat(process.argv.slice(2)), { stdio: 'inherit' })
+// Killed by force, this process can hand nothing on, so the kernel ends its child with it. Where there is no setpriv the
+// child notices that the channel between them has closed.
+function endWithParent() {
+  var command = ['setpriv', '--pdeathsig', 'KILL']
+  if (process.platform !== 'linux') return []
+  var tried = childProcess.spawnSync(command[0], command.slice(1).concat('true'), { stdio: 'ignore' })
+  return tried.status === 0 ? command : []
+}
+
+var command = endWithParent().concat(findNode(), main, process.argv.slice(2))
+var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
 ;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {
   process.on(signal, function () {
     child.kill(signal)

@@ -42,5 +42,9 @@ export class AppError extends Error {
 /** What the operator of the machine can put right: told as its sentence alone, without a stack. */
 export class OperatorError extends Error {}
 
+/** Whether its sentence is all that somebody has to know; anything else is a fault of ours, told with its stack. */
+export const isExpected = (error: unknown): error is OperatorError | AppError =>
+  error instanceof OperatorError || error instanceof AppError
+
 /** Both for what does not exist and for what belongs to another organization: nobody can tell the two apart. */
 export const notFound = (what: string) => new AppError('not_found', `${what} not found`)

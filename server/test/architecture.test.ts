@@ -5,7 +5,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 
 const source = path.resolve(import.meta.dirname, '../src')
-const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file))
 
 interface Import {
   from: string
@@ -45,7 +45,7 @@ const describe = ({ from, to }: Import) => `${from} imports ${to}`
 
 /** From the top of the house to its foundation. Every import, of types too, points further down this list. */
 const ORDER = [
-  'main.ts',
+  'main.js',
   'cli',
   'http',
   'scheduler',
@@ -130,7 +130,7 @@ test('only the configuration reads the environment', () => {
   // The others hand the path, or the name of a cache, on to programs that they start.
   const allowed = [
     'config/config.ts',
-    'main.ts',
+    'main.js',
     'database/postgres-launcher.ts',
     'executors/pool.ts',
     'cell/python.ts',

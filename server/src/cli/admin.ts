@@ -1,18 +1,15 @@
 /** What only the operator of the machine may do. A new password is read from standard input, never from an argument. */
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
 import { readConfig } from '../config/config.ts'
 import { openOrJoinStore } from '../database/store.ts'
-import { AppError } from '../errors.ts'
 import { resetPassword } from '../identity/accounts.ts'
 import { createServices } from '../services.ts'
+import { UsageError } from './usage.ts'
 
-export async function admin(args: string[]): Promise<number> {
-  const [what, email] = args
-  if (what !== 'reset-password' || !email)
-    throw new AppError('invalid_input', 'Usage: sluice admin reset-password EMAIL')
-  const input = createInterface({ input: process.stdin, output: process.stderr })
-  const password = (await input.question(`New password for ${email}: `)).trim()
-  input.close()
+export async function resetPasswordOf(email: string): Promise<number> {
+  const password = (await ask(process.stdin.isTTY ? `New password for ${email}: ` : '')).trim()
+  if (password === '')
+    throw new UsageError('No password was given, so nothing was changed; type it, or send it to standard input.')
   const services = await createServices(readConfig(), { open: openOrJoinStore })
   try {
     await resetPassword(services.db, email, password)
@@ -21,4 +18,17 @@ export async function admin(args: string[]): Promise<number> {
   }
   console.log(`The password of ${email} was changed, and all its sessions were signed out.`)
   return 0
+}
+
+/** Empty where the input ended before a line did. */
+async function ask(question: string): Promise<string> {
+  const input = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await new Promise((resolve) => {
+      input.question(question, resolve)
+      input.once('close', () => resolve(''))
+    })
+  } finally {
+    input.close()
+  }
 }

@@ -6,9 +6,7 @@ import { readConfig } from '../config/config.ts'
 import { createEgress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
 
-export async function cell(args: string[]): Promise<number> {
-  const [what, file] = args
-  if (what !== 'run' || file === undefined) throw new AppError('invalid_input', 'Usage: sluice cell run FILE')
+export async function runInCell(file: string): Promise<number> {
   const config = readConfig()
   configureCells(cellSettings(config))
   const egress = createEgress({ allow: config.EGRESS_ALLOW, self: [{ host: config.HOST, port: config.PORT }] })

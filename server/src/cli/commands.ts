@@ -1,94 +1,92 @@
 /** The commands of `sluice`. Each is loaded only when it is called. */
-import { AppError, OperatorError } from '../errors.ts'
+import { isExpected } from '../errors.ts'
+import { type Command, readCommand, UsageError } from './usage.ts'
 
-interface Command {
-  usage: string
-  about: string
-  run(args: string[]): Promise<number>
-}
-
-const commands: Record<string, Command> = {
-  start: {
-    usage: 'start',
+const commands: Command[] = [
+  {
+    name: 'start',
     about: 'run the whole platform: API, scheduler and worker',
-    run: async () => (await import('./start.ts')).start(['api', 'scheduler', 'worker']),
+    run: async () => (await import('./start.ts')).start(),
   },
-  api: { usage: 'api', about: 'run the API alone', run: async () => (await import('./start.ts')).start(['api']) },
-  worker: {
-    usage: 'worker',
+  { name: 'api', about: 'run the API alone', run: async () => (await import('./roles.ts')).runRole('api') },
+  {
+    name: 'worker',
     about: 'run a worker alone: it executes runs',
-    run: async () => (await import('./start.ts')).start(['worker']),
+    run: async () => (await import('./roles.ts')).runRole('worker'),
   },
-  scheduler: {
-    usage: 'scheduler',
+  {
+    name: 'scheduler',
     about: 'run a scheduler alone: it starts due pipelines and tidies up',
-    run: async () => (await import('./start.ts')).start(['scheduler']),
+    run: async () => (await import('./roles.ts')).runRole('scheduler'),
   },
-  config: {
-    usage: 'config',
+  {
+    name: 'config',
     about: 'print the effective settings, secrets masked',
     run: async () => (await import('./config.ts')).printConfig(),
   },
-  migrate: {
-    usage: 'migrate',
+  {
+    name: 'migrate',
     about: 'bring the database to the newest schema and stop',
     run: async () => (await import('./migrate.ts')).migrateDatabase(),
   },
-  admin: {
-    usage: 'admin reset-password EMAIL',
+  {
+    name: 'admin reset-password',
+    parameters: ['EMAIL'],
     about: 'set a new password, read from the terminal or standard input',
-    run: async (args) => (await import('./admin.ts')).admin(args),
+    run: async ([email]) => (await import('./admin.ts')).resetPasswordOf(email!),
   },
-  cell: {
-    usage: 'cell run FILE',
+  {
+    name: 'cell run',
+    parameters: ['FILE'],
     about: 'run a Python file sealed, without validation, and print what comes out',
-    run: async (args) => (await import('./cell.ts')).cell(args),
+    run: async ([file]) => (await import('./cell.ts')).runInCell(file!),
   },
-  keys: {
-    usage: 'keys rotate',
+  {
+    name: 'keys rotate',
     about: 'encrypt everything again with the first key of ENCRYPTION_KEY',
-    run: async (args) => (await import('./keys.ts')).keys(args),
+    run: async () => (await import('./keys.ts')).rotate(),
   },
-}
+]
+
+const usage = ({ name, parameters = [] }: Command) => [name, ...parameters].join(' ')
 
 const help =
   () => `Sluice moves data: pipelines from sources to destinations, with people, roles and schedules around them.
 
 Usage: sluice <command>
 
-${Object.values(commands)
-  .map(({ usage, about }) => `  ${usage.padEnd(30)} ${about}`)
-  .join('\n')}
+${commands.map((command) => `  ${usage(command).padEnd(30)} ${command.about}`).join('\n')}
 
   --help                         show this
   --version                      show the version
 
 Settings are environment variables; docs/configuration.md lists them and \`sluice config\` shows those in force.`
 
+const USAGE_ERROR = 2
+
 export async function runCommand(args: string[]): Promise<number> {
-  const [name, ...rest] = args
-  if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
-    console.log(help())
-    return name === undefined ? 2 : 0
+  const [first] = args
+  if (first === undefined) {
+    console.error(help())
+    return USAGE_ERROR
   }
-  if (name === '--version' || name === '-v') {
+  if (first === 'help' || first === '--help' || first === '-h') {
+    console.log(help())
+    return 0
+  }
+  if (first === '--version' || first === '-v') {
     console.log((await import('../version.ts')).VERSION)
     return 0
   }
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!command) {
-    console.error(`There is no command '${name}'. It has ${Object.keys(commands).join(', ')}; see sluice --help.`)
-    return 2
-  }
-  if (rest.includes('--help') || rest.includes('-h')) {
-    console.log(`sluice ${command.usage}: ${command.about}`)
-    return 0
-  }
   try {
-    return await command.run(rest)
+    const { command, values } = readCommand(args, commands)
+    if (values === null) {
+      console.log(`sluice ${usage(command)}: ${command.about}`)
+      return 0
+    }
+    return await command.run(values)
   } catch (error) {
-    const expected = error instanceof OperatorError || error instanceof AppError
-    console.error(expected ? error.message : error)
-    return 1
+    console.error(isExpected(error) ? error.message : error)
+    return error instanceof UsageError ? USAGE_ERROR : 1
   }
 }

@@ -2,11 +2,9 @@
 import { readConfig } from '../config/config.ts'
 import { type RotationProgress, rotateKeys } from '../database/key-rotation.ts'
 import { openOrJoinStore } from '../database/store.ts'
-import { AppError } from '../errors.ts'
 import { createServices } from '../services.ts'
 
-export async function keys(args: string[]): Promise<number> {
-  if (args.length !== 1 || args[0] !== 'rotate') throw new AppError('invalid_input', 'Usage: sluice keys rotate')
+export async function rotate(): Promise<number> {
   const services = await createServices(readConfig(), { open: openOrJoinStore })
   const stop = new AbortController()
   const interrupt = () => stop.abort()
@@ -25,7 +23,7 @@ export async function keys(args: string[]): Promise<number> {
 }
 
 const show = ({ table, sealed, lost }: RotationProgress): void =>
-  console.log(`${table}: ${sealed} encrypted again${lost.length > 0 ? `, ${lost.length} can not be opened` : ''}`)
+  console.log(`${table}: ${sealed} encrypted again${lost.length > 0 ? `, ${lost.length} cannot be opened` : ''}`)
 
 function conclude(all: RotationProgress[]): number {
   const lost = all.flatMap(({ table, lost }) => lost.map((id) => `${table} ${id}`))
@@ -34,7 +32,7 @@ function conclude(all: RotationProgress[]): number {
     return 0
   }
   console.log(
-    `These can not be opened with any key of ENCRYPTION_KEY and stay as they are; add their key, or save them again:`,
+    `These cannot be opened with any key of ENCRYPTION_KEY and stay as they are; add their key, or save them again:`,
   )
   for (const each of lost) console.log(`  ${each}`)
   return 1

@@ -169,6 +169,11 @@ export const settings = {
   S3_REGION: { ...text(), default: 'us-east-1', about: 'Region of the S3 bucket.' },
   S3_ACCESS_KEY_ID: { ...optional(text()), about: 'Access key of the S3 bucket.' },
   S3_SECRET_ACCESS_KEY: { ...optional(text()), secret: true, about: 'Secret key of the S3 bucket.' },
+  HEALTH_PORT: {
+    ...optional(integer(1, 65535)),
+    about:
+      'Port on which a worker or scheduler of its own answers /healthz, /readyz and /metrics; the API has them on PORT.',
+  },
   METRICS_TOKEN: {
     ...optional(atLeast(8)),
     secret: true,

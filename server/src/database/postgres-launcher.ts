@@ -33,8 +33,8 @@ export async function chooseLauncher(): Promise<Launcher> {
   const inNamespace = ['unshare', '--user', `--map-user=${standIn}`, `--map-group=${standIn}`, ...withParent]
   if (process.getuid?.() !== ROOT) {
     if (!hasName()) return nameless(inNamespace)
-    if (process.platform === 'linux' && (await works(withParent))) return { command: withParent, owner: null }
-    return { command: ['env'], owner: null }
+    const guarded = await endWithParent('QUIT')
+    return { command: guarded.length > 0 ? guarded : ['env'], owner: null }
   }
   if (await works(inNamespace)) return { command: inNamespace, owner: null }
   const asNobody = [
@@ -53,6 +53,12 @@ export async function chooseLauncher(): Promise<Launcher> {
   throw new EmbeddedPostgresError(
     'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or give DATABASE_URL.',
   )
+}
+
+/** What stands before a program so that the kernel sends it this signal when we die; empty where it cannot. */
+export async function endWithParent(signal: 'KILL' | 'QUIT'): Promise<string[]> {
+  const command = ['setpriv', '--pdeathsig', signal]
+  return process.platform === 'linux' && (await works(command)) ? command : []
 }
 
 /** initdb wants its user to have a name, and a container may run as any number. */

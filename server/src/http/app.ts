@@ -1,5 +1,5 @@
 /**
- * The HTTP application. It never listens by itself: main.ts does, and tests inject requests. Routes are listed
+ * The HTTP application. It never listens by itself: cli/roles.ts does, and tests inject requests. Routes are listed
  * explicitly; each declares its schemas and the access it needs, and one without access is refused at start.
  */
 import { randomUUID } from 'node:crypto'

@@ -43,7 +43,7 @@ export interface ChaosResult {
 }
 
 const SECRET = 'a chaos secret that is long enough to sign and to seal with'
-const MAIN = new URL('../../src/main.ts', import.meta.url).pathname
+const MAIN = new URL('../../src/main.js', import.meta.url).pathname
 
 export async function unleashChaos(options: ChaosOptions): Promise<ChaosResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-chaos-'))

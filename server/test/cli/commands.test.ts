@@ -35,11 +35,52 @@ test('the launcher hands over to Node 24 when the node on the path is an old one
   assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
-test('an unknown command says which there are', async () => {
-  const { code, stderr } = await sluice(['strat'])
-  assert.equal(code, 2)
-  assert.match(stderr, /^There is no command 'strat'\. It has start, api, /)
-  assert.equal((await sluice(['constructor'])).code, 2)
+test('what is not known is refused with the nearest that is, and exit code 2', async () => {
+  const refused: [string[], RegExp][] = [
+    [['strat'], /^There is no command 'strat'\. Did you mean start\? See sluice --help\.$/],
+    [['constructor'], /^There is no command 'constructor'\. There is start, api, worker, .*\. See sluice --help\.$/],
+    [['--verison'], /^sluice has no option --verison\. Did you mean --version\? /],
+    [
+      ['start', '--port=80'],
+      /^sluice start has no option --port\. Settings are environment variables: PORT=… sluice start/,
+    ],
+    [['worker', '--hepl'], /^sluice worker has no option --hepl\. Did you mean --help\? Usage: sluice worker$/],
+    [['migrate', 'now'], /^sluice migrate takes no argument 'now'\. Usage: sluice migrate$/],
+    [['admin'], /^sluice admin needs to know what to do: admin reset-password\. See sluice --help\.$/],
+    [['admin', 'reset-pasword'], /^There is no command 'admin reset-pasword'\. Did you mean admin reset-password\? /],
+    [
+      ['admin', 'reset-password'],
+      /^sluice admin reset-password needs EMAIL\. Usage: sluice admin reset-password EMAIL$/,
+    ],
+    [['keys', 'rotate', 'all'], /^sluice keys rotate takes no argument 'all'\. /],
+    [['cell', 'run'], /^sluice cell run needs FILE\. /],
+    [[], /^Sluice moves data: /],
+  ]
+  for (const [args, expected] of refused) {
+    const { code, stdout, stderr } = await sluice(args)
+    assert.equal(code, 2, args.join(' '))
+    assert.equal(stdout, '', args.join(' '))
+    assert.match(stderr.trim(), expected)
+  }
+})
+
+test('a command that is asked for help does nothing else', async () => {
+  const { code, stdout } = await sluice(['admin', 'reset-password', '--help'])
+  assert.equal(code, 0)
+  assert.match(stdout, /^sluice admin reset-password EMAIL: set a new password/)
+})
+
+test('a password that is not given is not set', async () => {
+  for (const input of [undefined, '', '\n', '  \nCorrect-horse-1\n']) {
+    const command = runSluice(['admin', 'reset-password', 'a@example.com'], environment(folder), input)
+    const { code, stderr } = await command.ended
+    assert.equal(code, 2)
+    assert.equal(
+      stderr,
+      'No password was given, so nothing was changed; type it, or send it to standard input.\n',
+      JSON.stringify(input),
+    )
+  }
 })
 
 test('config prints every setting, secrets masked', async () => {
@@ -55,6 +96,28 @@ test('wrong settings are told at once, without a stack', async () => {
   const { code, stderr } = await sluice(['start'], { PORT: 'x', SIGNUP: 'y' })
   assert.equal(code, 1)
   assert.match(stderr, /^The configuration has 2 problems:\n {2}- PORT: .*\n {2}- SIGNUP: .*\n$/)
+})
+
+test('a data folder or a folder for temporary files that is not there is told in one sentence', async () => {
+  const file = path.join(folder, 'a-file')
+  writeFileSync(file, '')
+  const wrong: [Record<string, string>, RegExp][] = [
+    [
+      { DATA_DIR: path.join(file, 'data') },
+      /^The data folder \S+ cannot be made or written to \(ENOTDIR\); set DATA_DIR/,
+    ],
+    [{ DATA_DIR: '/proc/nowhere/data' }, /^The data folder \S+ cannot be made or written to \(ENOENT\); set DATA_DIR/],
+    [
+      { TMPDIR: path.join(folder, 'nowhere') },
+      /^The folder for temporary files, \S+, cannot be used \(ENOENT\); create it, or/,
+    ],
+  ]
+  for (const [env, expected] of wrong) {
+    const { code, stdout, stderr } = await sluice(['start'], env)
+    assert.equal(code, 1)
+    assert.equal(stderr.trim().split('\n').length, 1, stderr + stdout)
+    assert.match(stderr, expected)
+  }
 })
 
 test('a database that can not be reached is told in one sentence without its password', async () => {
@@ -73,10 +136,4 @@ test('migrate brings an empty data folder to the newest schema and stops', async
   const { code, stdout } = await sluice(['migrate'])
   assert.equal(code, 0)
   assert.match(stdout, /The database has the newest schema/)
-})
-
-test('a command that lacks its argument says how it is used', async () => {
-  const { code, stderr } = await sluice(['admin', 'reset-password'])
-  assert.equal(code, 1)
-  assert.match(stderr, /^Usage: sluice admin reset-password EMAIL/)
 })

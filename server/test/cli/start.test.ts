@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
-import { request } from 'node:http'
 import { createServer } from 'node:net'
 import { after, test } from 'node:test'
 import { findProcesses } from '../harness/processes.ts'
-import { environment, makeDataDir, runSluice, type Service, startService } from '../harness/service.ts'
+import {
+  ACCOUNT,
+  askStatus,
+  beginRegistration,
+  environment,
+  makeDataDir,
+  runSluice,
+  startService,
+} from '../harness/service.ts'
 
 const folders: string[] = []
 after(() => {
@@ -16,40 +23,13 @@ const makeFolder = () => {
   return folder
 }
 
-const ACCOUNT = JSON.stringify({
-  email: 'first@example.com',
-  password: 'Correct-horse-1',
-  name: 'First',
-  organization_name: 'First',
-})
-
 /** What a machine that is busy with other tests may add to a time that the service keeps by itself. */
 const BUSY_MS = 2000
-
-/** A request whose body is sent up to the half, and whose other half waits to be asked for. */
-function beginRegistration(service: Service) {
-  const sent = request(`${service.url}/api/auth/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'content-length': String(ACCOUNT.length) },
-  })
-  const answered = new Promise<number>((resolve, reject) => {
-    sent.on('response', (response) => response.resume().on('end', () => resolve(response.statusCode ?? 0)))
-    sent.on('error', reject)
-  })
-  const begun = new Promise<void>((resolve) => sent.write(ACCOUNT.slice(0, 10), () => resolve()))
-  return { begun, answered, finish: () => sent.end(ACCOUNT.slice(10)) }
-}
-
-async function ask(url: string): Promise<number> {
-  const response = await fetch(url)
-  await response.arrayBuffer()
-  return response.status
-}
 
 test('its last lines say the address, the data, the first account and the reference', async () => {
   const folder = makeFolder()
   const service = await startService(folder, { LOG_LEVEL: 'warn' })
-  assert.equal(await ask(`${service.url}/readyz`), 200)
+  assert.equal(await askStatus(`${service.url}/readyz`), 200)
   await service.said(/API reference {2}\S+\/docs\n/)
   service.child.kill('SIGTERM')
   const { code, stdout, stderr } = await service.ended
@@ -64,10 +44,10 @@ test('its last lines say the address, the data, the first account and the refere
 test('SIGTERM lets a request that has begun finish, takes no new one, and leaves no process', async () => {
   const folder = makeFolder()
   const service = await startService(folder)
-  const { begun, answered, finish } = beginRegistration(service)
+  const { begun, answered, finish } = beginRegistration(service.url)
   await begun
   // Once a later request is answered, this one has arrived.
-  await ask(`${service.url}/healthz`)
+  await askStatus(`${service.url}/healthz`)
   const start = performance.now()
   service.child.kill('SIGTERM')
   await service.said(/"stopping"/)
@@ -82,17 +62,17 @@ test('SIGTERM lets a request that has begun finish, takes no new one, and leaves
 
 /** The listener closes a moment after the signal. */
 async function untilRefused(url: string): Promise<never> {
-  for (;;) await ask(url)
+  for (;;) await askStatus(url)
 }
 
 test('a request that never ends does not keep it past DRAIN_SECONDS and two more', async () => {
   const folder = makeFolder()
   const service = await startService(folder, { DRAIN_SECONDS: '1' })
-  const { begun, answered } = beginRegistration(service)
+  const { begun, answered } = beginRegistration(service.url)
   const broken = assert.rejects(answered)
   await begun
   // Once a later request is answered, this one has arrived.
-  await ask(`${service.url}/healthz`)
+  await askStatus(`${service.url}/healthz`)
   const start = performance.now()
   service.child.kill('SIGTERM')
   await service.ended
@@ -112,7 +92,7 @@ test('a second service on the same data folder is refused in one sentence', asyn
     second.stderr,
     /^Another Sluice is already running on the data folder .*; stop it first, or set DATA_DIR/,
   )
-  assert.equal(await ask(`${service.url}/readyz`), 200)
+  assert.equal(await askStatus(`${service.url}/readyz`), 200)
   service.child.kill('SIGINT')
   assert.equal((await service.ended).code, 0)
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -35,10 +35,24 @@ test('secrets are made once, for their owner alone', () => {
 
 test('broken secrets are not replaced by new ones that open nothing', () => {
   writeFileSync(path.join(folder, 'secrets.json'), '{ "jwt_secret"')
-  assert.throws(() => readOrMakeSecrets(folder), /can not be read .*restore the file from a backup/)
+  assert.throws(() => readOrMakeSecrets(folder), /cannot be read .*restore the file from a backup/)
 })
 
-test('a folder that can not be made says which setting to change', () => {
-  writeFileSync(path.join(folder, 'file'), '')
-  assert.throws(() => makeDataFolder(path.join(folder, 'file/data')), /can not be made \(ENOTDIR\); set DATA_DIR to/)
+test('a folder that cannot be made or written to says which setting to change, and is not tried for ever', () => {
+  const file = path.join(folder, 'file')
+  writeFileSync(file, '')
+  symlinkSync(path.join(folder, 'nowhere/at/all'), path.join(folder, 'dangling'))
+  // Below /proc the kernel says that the folder above is missing, although it is there.
+  for (const hopeless of [file, path.join(file, 'data'), path.join(folder, 'dangling/data'), '/proc/nowhere/data'])
+    assert.throws(
+      () => makeDataFolder(hopeless),
+      /^\w+: The data folder \S+ cannot be made or written to \(E\w+\); set DATA_DIR/,
+    )
+  const closed = path.join(folder, 'closed')
+  mkdirSync(closed, { mode: 0o500 })
+  // Root may write to any folder, except where nobody may.
+  const readOnly = process.getuid?.() === 0 ? '/proc' : closed
+  assert.throws(() => {
+    readOrMakeSecrets(makeDataFolder(readOnly))
+  }, /cannot be (made or )?written to .*DATA_DIR/)
 })

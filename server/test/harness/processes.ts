@@ -8,12 +8,29 @@ export function findProcesses(folder: string): string[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
     try {
-      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+      const command = readCommand(name)
       return `${command} ${readlinkSync(`/proc/${name}/cwd`)}`.includes(folder) ? [`${name} ${command}`] : []
     } catch {
       return []
     }
   })
+}
+
+/** The processes that this one started itself, by a part of their command line. */
+export function findChildren(parent: number, command: string): number[] {
+  const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim()
+  return children
+    .split(' ')
+    .filter((pid) => pid !== '' && readCommand(pid).includes(command))
+    .map(Number)
+}
+
+function readCommand(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()
+  } catch {
+    return ''
+  }
 }
 
 /** A process and all that come from it, as `pid started`: a pid alone may be given again. */

@@ -1,11 +1,12 @@
 /** The real service as a process of its own, in a temporary data folder. */
 import { mkdtempSync } from 'node:fs'
+import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type Started, startProgram } from './processes.ts'
+import { findChildren, type Started, startProgram } from './processes.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
-export const MAIN = path.join(root, 'server/src/main.ts')
+export const MAIN = path.join(root, 'server/src/main.js')
 
 export const makeDataDir = (): string => mkdtempSync(path.join(tmpdir(), 'sluice-service-'))
 
@@ -33,4 +34,35 @@ export async function startService(dataDir: string, env: Record<string, string> 
 export async function whenReady(started: Started): Promise<Service> {
   const [, url] = await started.said(/Sluice is ready at (\S+)/)
   return { ...started, url: url! }
+}
+
+/** The process that holds all roles, and the embedded database beside it. */
+export const findService = (parent: number): number => findChildren(parent, 'cli/service-process.ts')[0]!
+export const findPostgres = (parent: number): number => findChildren(parent, 'bin/postgres')[0]!
+
+export const ACCOUNT = JSON.stringify({
+  email: 'first@example.com',
+  password: 'Correct-horse-1',
+  name: 'First',
+  organization_name: 'First',
+})
+
+/** A request whose body is sent up to the half, and whose other half waits to be asked for. */
+export function beginRegistration(url: string) {
+  const sent = request(`${url}/api/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-length': String(ACCOUNT.length) },
+  })
+  const answered = new Promise<number>((resolve, reject) => {
+    sent.on('response', (response) => response.resume().on('end', () => resolve(response.statusCode ?? 0)))
+    sent.on('error', reject)
+  })
+  const begun = new Promise<void>((resolve) => sent.write(ACCOUNT.slice(0, 10), () => resolve()))
+  return { begun, answered, finish: () => sent.end(ACCOUNT.slice(10)) }
+}
+
+export async function askStatus(url: string, headers: Record<string, string> = {}): Promise<number> {
+  const response = await fetch(url, { headers })
+  await response.arrayBuffer()
+  return response.status
 }

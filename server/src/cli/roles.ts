@@ -1,0 +1,145 @@
+/** The roles of a service in one process: what they need, their start, and an orderly end (end.ts). */
+import { type Config, completeAddresses, readConfig } from '../config/config.ts'
+import type { Store } from '../database/store.ts'
+import { OperatorError } from '../errors.ts'
+import { createLog } from '../log.ts'
+import { addressesOf, createServices, type Services } from '../services.ts'
+import { watchForEnd } from './end.ts'
+import { requireTemporaryFolder } from './temporary-folder.ts'
+
+export type RoleName = 'api' | 'scheduler' | 'worker'
+export const ALL_ROLES: RoleName[] = ['api', 'worker', 'scheduler']
+
+interface RunningRole {
+  /** Ends when its work is done, or hands it over when the signal says that time is up. */
+  stop(deadline: AbortSignal): Promise<void>
+}
+
+export interface RoleOptions {
+  /** How the database is opened, where it is not this process that keeps the embedded one. */
+  open?: (config: Config) => Store
+  /** Called when all roles have started. */
+  onReady?: (port: number) => void
+}
+
+const CLOSE_MS = 1200
+const LINGERS_AT_MOST_MS = 300
+
+const startRole: Record<RoleName, (services: Services) => Promise<RunningRole>> = {
+  api: startApi,
+  worker: async (services) => (await loadRole.worker()).startWorker(services),
+  scheduler: async (services) => (await loadRole.scheduler()).startScheduler(services),
+}
+
+/** Loads the code of a role, which takes longer than all the rest of its start. */
+export const loadRole = {
+  api: () => import('../http/app.ts'),
+  worker: () => import('../runs/worker.ts'),
+  scheduler: () => import('../scheduler/scheduler.ts'),
+}
+
+/** One role as a process of its own. When it crashes it ends: whoever runs it starts it again. */
+export const runRole = (role: RoleName): Promise<number> => runRoles([role], readConfig())
+
+/** Runs until it is asked to end, or crashes; gives the exit code. */
+export async function runRoles(roles: RoleName[], config: Config, options: RoleOptions = {}): Promise<number> {
+  requireTemporaryFolder()
+  const log = createLog(config)
+  const end = watchForEnd(log, { drainMs: config.DRAIN_SECONDS * 1000, closeMs: CLOSE_MS })
+  const services = await createServices(config, { ...options, log })
+  const running: RunningRole[] = []
+  try {
+    for (const role of roles) running.push(await startRole[role](services))
+    if (!roles.includes('api') && config.HEALTH_PORT !== undefined) running.push(await startHealth(services))
+    announce(services, roles)
+    options.onReady?.(config.PORT)
+    await end.begun
+    log.info('stopping')
+    await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))
+  } finally {
+    // Roles are left only where a later one did not start.
+    await Promise.all(running.map((role) => role.stop(AbortSignal.abort())))
+    await services.close()
+    // Everything is closed; whatever still keeps the process alive must not keep it from ending.
+    setTimeout(() => process.exit(), LINGERS_AT_MOST_MS).unref()
+  }
+  log.info('stopped')
+  return end.crashed() ? 1 : 0
+}
+
+async function startApi(services: Services): Promise<RunningRole> {
+  const { createApp } = await loadRole.api()
+  const app = await createApp(services)
+  const { config } = services
+  await app.listen({ host: config.HOST, port: config.PORT }).catch(explainListening(config.HOST, config.PORT, 'PORT'))
+  const address = app.server.address()
+  if (typeof address === 'object' && address !== null) Object.assign(config, completeAddresses(config, address.port))
+  services.ownAddresses.push(...addressesOf(config))
+  let stopping = false
+  void proveSandbox(services, () => stopping)
+  return {
+    stop: (deadline) => {
+      stopping = true
+      return closeApp(app, deadline)
+    },
+  }
+}
+
+/** A process without the API has nothing else that can be asked how it is. */
+async function startHealth(services: Services): Promise<RunningRole> {
+  const { createHealthApp } = await import('../http/health-app.ts')
+  const app = await createHealthApp(services)
+  const { HOST: host, HEALTH_PORT: port = 0 } = services.config
+  await app.listen({ host, port }).catch(explainListening(host, port, 'HEALTH_PORT'))
+  services.ownAddresses.push({ host, port })
+  return { stop: (deadline) => closeApp(app, deadline) }
+}
+
+type ListeningApp = Awaited<ReturnType<Awaited<ReturnType<typeof loadRole.api>>['createApp']>>
+
+async function closeApp(app: ListeningApp, deadline: AbortSignal): Promise<void> {
+  const closed = app.close()
+  const breakOff = () => app.server.closeAllConnections()
+  if (deadline.aborted) breakOff()
+  else deadline.addEventListener('abort', breakOff, { once: true })
+  await closed
+}
+
+/** Custom sources are refused where the sandbox does not hold; whoever runs the service should hear it at once. */
+async function proveSandbox(services: Services, isStopping: () => boolean): Promise<void> {
+  const { ok, reason } = await services.cells().selfTest()
+  if (!ok && !isStopping()) services.log.warn(`custom sources are disabled: ${reason}`)
+}
+
+const LISTEN_PROBLEMS: Record<string, (host: string, port: number, setting: string) => string> = {
+  EADDRINUSE: (host, port, setting) =>
+    `Port ${port} on ${host} is taken by another program; stop it, or set ${setting} to another one.`,
+  EACCES: (_host, port, setting) => `This user may not listen on port ${port}; set ${setting} to 1024 or more.`,
+  EADDRNOTAVAIL: (host) => `This machine does not have the address ${host}; set HOST to one it has.`,
+  ENOTFOUND: (host) => `The name ${host} is not known; set HOST to an address of this machine.`,
+}
+
+const explainListening = (host: string, port: number, setting: string) => (error: NodeJS.ErrnoException) => {
+  const sentence = LISTEN_PROBLEMS[error.code ?? '']?.(host, port, setting)
+  throw sentence === undefined ? error : new OperatorError(sentence)
+}
+
+function announce(services: Services, roles: RoleName[]): void {
+  const { config, log } = services
+  if (config.JWT_SECRET_KEY && config.JWT_SECRET_KEY.length < 32)
+    log.warn('JWT_SECRET_KEY is shorter than 32 characters; use a longer one')
+  if (config.SANDBOX === 'none')
+    log.warn(
+      'SANDBOX=none: custom sources run WITHOUT the cell and can do whatever this process can; never let others than you write them',
+    )
+  if (!roles.includes('api')) return void console.log(`Sluice ${roles.join(' and ')} is running; press Ctrl+C to stop.`)
+  const base = config.PUBLIC_URL
+  console.log(`
+Sluice is ready at ${base}
+
+  data           ${config.DATABASE_URL ? 'in the database of DATABASE_URL' : config.DATA_DIR}
+  first account  curl -s ${base}/api/auth/register -H 'content-type: application/json' \\
+                   -d '{"email":"you@example.com","password":"Choose-1-password","name":"You","organization_name":"Yours"}'
+  API reference  ${base}/docs
+`)
+}

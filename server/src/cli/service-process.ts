@@ -1,0 +1,43 @@
+/**
+ * The process that holds all roles of `sluice start`. Its parent (start.ts) keeps the database, and starts this process
+ * again when it ends. It loads its code while the database starts, and goes on when it is told to.
+ */
+import { readConfig } from '../config/config.ts'
+import { joinStore } from '../database/store.ts'
+import { isExpected } from '../errors.ts'
+import { ALL_ROLES, loadRole, runRoles } from './roles.ts'
+import { CANNOT_START, type FromService, type ToService } from './service-messages.ts'
+
+/** Loading leaves a heap behind that is half garbage, and V8 keeps it for as long as nothing happens. */
+const COLLECT_AFTER_MS = 2000
+
+const begun = new Promise<ToService>((resolve) => process.once('message', resolve))
+// The kernel ends us with our parent where it can (PDEATHSIG); this is for where it cannot.
+process.once('disconnect', () => process.exit(1))
+
+const say = (message: FromService) => process.send?.(message)
+
+async function run(): Promise<number> {
+  await Promise.all(ALL_ROLES.map((role) => loadRole[role]()))
+  const { port } = await begun
+  process.channel?.unref()
+  const config = readConfig()
+  if (port !== null) config.PORT = port
+  return runRoles(ALL_ROLES, config, {
+    open: joinStore,
+    onReady: (port) => {
+      say({ type: 'ready', port })
+      setTimeout(
+        () => globalThis.gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' }),
+        COLLECT_AFTER_MS,
+      ).unref()
+    },
+  })
+}
+
+try {
+  process.exit(await run())
+} catch (error) {
+  console.error(isExpected(error) ? error.message : error)
+  process.exit(isExpected(error) ? CANNOT_START : 1)
+}

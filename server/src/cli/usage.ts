@@ -1,0 +1,68 @@
+/** Reads the arguments of `sluice`. Whatever is not known is refused: a mistyped word must not run something else. */
+import { settings } from '../config/settings.ts'
+import { nearest } from '../connectors/settings/nearest.ts'
+import { OperatorError } from '../errors.ts'
+
+/** A command that cannot be run as it was written. */
+export class UsageError extends OperatorError {}
+
+export interface Command {
+  /** One word, or two: `keys rotate`. */
+  name: string
+  /** What must follow the name, as the usage calls it. */
+  parameters?: string[]
+  about: string
+  run(values: string[]): Promise<number>
+}
+
+const HELP = ['--help', '-h']
+
+/** `values` is null where the command was only asked how it is used. */
+export function readCommand(
+  args: string[],
+  commands: readonly Command[],
+): { command: Command; values: string[] | null } {
+  const command = commands.find(({ name }) => name === args.slice(0, wordsOf(name)).join(' '))
+  if (!command) throw new UsageError(describeUnknown(args, commands))
+  const rest = args.slice(wordsOf(command.name))
+  if (rest.some((word) => HELP.includes(word))) return { command, values: null }
+  const { parameters = [] } = command
+  const usage = `Usage: sluice ${[command.name, ...parameters].join(' ')}`
+  const option = rest.find((word) => word.startsWith('-'))
+  if (option !== undefined) throw new UsageError(`${describeOption(command.name, option)} ${usage}`)
+  if (rest.length < parameters.length)
+    throw new UsageError(`sluice ${command.name} needs ${parameters.slice(rest.length).join(' and ')}. ${usage}`)
+  const [extra] = rest.slice(parameters.length)
+  if (extra !== undefined) throw new UsageError(`sluice ${command.name} takes no argument '${extra}'. ${usage}`)
+  return { command, values: rest }
+}
+
+const wordsOf = (name: string) => name.split(' ').length
+
+function describeUnknown([first = '', second]: string[], commands: readonly Command[]): string {
+  if (first.startsWith('-')) return `${describeOption('', first)} See sluice --help.`
+  const names = commands.map(({ name }) => name)
+  const family = names.filter((name) => name.startsWith(`${first} `))
+  if (family.length > 0 && second === undefined)
+    return `sluice ${first} needs to know what to do: ${family.join(', ')}. See sluice --help.`
+  const [given, known] = family.length > 0 ? [`${first} ${second}`, family] : [first, firstWords(names)]
+  return `There is no command '${given}'. ${meaning(given, known) ?? `There is ${known.join(', ')}.`} See sluice --help.`
+}
+
+const firstWords = (names: string[]) => [...new Set(names.map((name) => name.split(' ')[0]!))]
+
+/** Settings are what people most often try to give as options. */
+function describeOption(command: string, given: string): string {
+  const here = ['sluice', command].filter(Boolean).join(' ')
+  const option = given.split('=')[0]!
+  const setting = nearest(option.replace(/^-+/, '').toUpperCase().replaceAll('-', '_'), Object.keys(settings))
+  const hint =
+    meaning(option, command === '' ? ['--help', '--version'] : ['--help']) ??
+    (setting && `Settings are environment variables: ${setting}=… ${here}.`)
+  return [`${here} has no option ${option}.`, hint].filter(Boolean).join(' ')
+}
+
+function meaning(word: string, known: readonly string[]): string | null {
+  const near = nearest(word, known)
+  return near === null ? null : `Did you mean ${near}?`
+}
