@@ -4,17 +4,17 @@
  * code sees as an exception; only what the host itself cannot explain ends the call.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Authentication } from '../connectors/contract.ts'
-import { type Egress, EgressFailed, EgressRefused, type WholeAnswer, type WholeRequest } from '../egress/policy.ts'
+import { AuthenticationFailed } from '../connectors/authentication/failed.ts'
+import type { Fetch, FetchRequest } from '../connectors/contract.ts'
+import { EgressFailed, EgressRefused, type WholeAnswer } from '../egress/policy.ts'
 import { RequestGroup } from '../egress/request-group.ts'
 import { retryAfterMs } from '../egress/retry-after.ts'
-import { AuthenticationFailed, type Credentials, createCredentials, type Header } from './credentials.ts'
 import { encodeAnswers, type HttpAnswer, type HttpFailure, type HttpRequest } from './frames.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
-  egress: Egress
-  authentication: Authentication
+  /** Puts the source's authentication on the requests. */
+  fetch: Fetch
   limits: CellLimits
   /** Told when a request waits because a server asked for it. */
   log?(line: string): void
@@ -23,8 +23,6 @@ export interface BrokerOptions {
 export interface Broker {
   /** The answer frame for a batch. */
   answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer>
-  /** Tokens obtained on the way, for redaction. */
-  readonly secrets: readonly string[]
 }
 
 const PARALLEL = 8
@@ -52,18 +50,12 @@ export function createBroker(options: BrokerOptions): Broker {
 
 class HttpBroker implements Broker {
   readonly #options: BrokerOptions
-  readonly #credentials: Credentials
   #group: RequestGroup | null = null
   #requests = 0
   #bytes = 0
 
   constructor(options: BrokerOptions) {
     this.#options = options
-    this.#credentials = createCredentials(options.authentication, options.egress)
-  }
-
-  get secrets(): readonly string[] {
-    return this.#credentials.obtained
   }
 
   answer(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer> {
@@ -91,25 +83,13 @@ class HttpBroker implements Broker {
   async #perform(request: HttpRequest, batch: Batch): Promise<Answer> {
     const { signal } = batch.group
     const retries = Math.min(request.retries, MAX_RETRIES)
-    let renewed = false
     for (let attempt = 0; ; attempt++) {
-      let header: Header | null = null
       let answer: Answer
       try {
-        const held = request.auth ? this.#credentials.header(signal) : null
-        header = held instanceof Promise ? await held : held
-        answer = this.#count(await this.#options.egress.fetch(request.url, this.#prepare(request, header, batch)))
+        answer = this.#count(await this.#options.fetch(request.url, this.#prepare(request, batch)))
       } catch (error) {
         signal.throwIfAborted()
         answer = explain(error, this.#options.limits)
-      }
-      const letGo = () => {
-        if ('status' in answer) batch.room.bytes += answer.body.length
-      }
-      if ('status' in answer && answer.status === 401 && header && !renewed && this.#credentials.renew(header)) {
-        renewed = true
-        letGo()
-        continue
       }
       if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
       const pauseMs = pauseBefore(attempt, answer)
@@ -117,32 +97,33 @@ class HttpBroker implements Broker {
       if (pauseMs > 2000) {
         this.#options.log?.(`waiting ${Math.round(pauseMs / 1000)} s before asking ${hostOf(request.url)} again`)
       }
-      letGo()
+      if ('status' in answer) batch.room.bytes += answer.body.length
       await sleep(pauseMs, undefined, { signal })
     }
   }
 
-  #prepare(request: HttpRequest, header: Header | null, { room, group }: Batch): WholeRequest {
+  #prepare(request: HttpRequest, { room, group }: Batch): FetchRequest {
     const { limits } = this.#options
     if (++this.#requests > limits.max_requests) throw new OverLimit('max_requests', limits.max_requests)
-    const { method, body } = request
     const headers: Record<string, string> = Object.create(null)
     for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
-    if (header !== null) headers[header.name.toLowerCase()] ??= header.value
-    const sent: WholeRequest = {
-      method,
+    const sent: FetchRequest = {
+      method: request.method,
       headers,
       timeoutMs: clampTimeout(request.timeout),
       maxBytes: limits.max_response_bytes,
       room,
       group,
+      authenticate: request.auth,
     }
-    if (body !== null) sent.body = body
+    if (request.body !== null) sent.body = request.body
     return sent
   }
 
   #count(answer: WholeAnswer): WholeAnswer {
     const { max_bytes } = this.#options.limits
+    // The first one was counted before it was sent; redirects and a second try with a new token come on top.
+    this.#requests += answer.requests - 1
     this.#bytes += answer.body.length
     if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', max_bytes)
     return answer
@@ -160,7 +141,8 @@ class OverLimit extends Error {
 function explain(error: unknown, limits: CellLimits): Answer {
   const wrap = (kind: ErrorKind, message: string): Answer => ({ error: { kind, message } })
   if (error instanceof OverLimit) return wrap('limit', error.message)
-  if (error instanceof AuthenticationFailed) return wrap('auth', error.message)
+  if (error instanceof AuthenticationFailed)
+    return { ...wrap('auth', error.message), ...(error.transient && { passing: true }) }
   if (error instanceof EgressRefused) return wrap('refused', error.message)
   if (!(error instanceof EgressFailed)) throw error
   switch (error.reason) {

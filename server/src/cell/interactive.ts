@@ -1,8 +1,8 @@
 /** What validation, preview, check and the listing of streams share: one sealed call while somebody waits for it. */
 
 import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication/authentication.ts'
-import type { Authentication } from '../connectors/contract.ts'
-import { ConnectorError } from '../connectors/contract.ts'
+import { createFetch } from '../connectors/authentication/fetch.ts'
+import { type Authentication, ConnectorError, type Fetch } from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
 import { createBroker } from './broker.ts'
@@ -16,8 +16,10 @@ import type { Zygote } from './zygote.ts'
 
 export interface SourceInput {
   code: string
-  /** Requests are refused where none is given. */
+  /** Requests are refused where neither this nor `fetch` is given. */
   egress?: Egress
+  /** In place of `egress`: requests with the authentication on them. */
+  fetch?: Fetch
   authentication?: Authentication | null
   config?: Record<string, Json> | null
   state?: Json
@@ -81,27 +83,19 @@ async function callOnce(
 
 /** The handlers through which a cell reaches the network and its credentials. */
 export function connect(
-  input: Pick<SourceInput, 'egress' | 'authentication'>,
+  input: Pick<SourceInput, 'egress' | 'fetch' | 'authentication'>,
   zygote: Zygote,
   log: (level: 'info', line: string) => void,
 ): { call: Pick<CellHandlers, 'http' | 'secrets'>; redact: (text: string) => string } {
   const authentication = input.authentication ?? NO_AUTHENTICATION
-  const secrets = authenticationSecrets(authentication)
-  if (!input.egress) {
-    return { call: { secrets: () => authentication.params }, redact: createRedactor(() => secrets) }
-  }
-  const broker = createBroker({
-    egress: input.egress,
-    authentication,
-    limits: zygote.limits,
-    log: (line) => log('info', line),
-  })
+  const known = authenticationSecrets(authentication)
+  const secrets = () => authentication.params
+  const fetch = input.fetch ?? (input.egress && createFetch({ egress: input.egress, authentication }))
+  if (!fetch) return { call: { secrets }, redact: createRedactor(() => known) }
+  const broker = createBroker({ fetch, limits: zygote.limits, log: (line) => log('info', line) })
   return {
-    call: {
-      http: (requests, signal) => broker.answer(requests, signal),
-      secrets: () => authentication.params,
-    },
-    redact: createRedactor(() => [...secrets, ...broker.secrets]),
+    call: { http: (requests, signal) => broker.answer(requests, signal), secrets },
+    redact: createRedactor(() => [...known, ...fetch.obtained]),
   }
 }
 

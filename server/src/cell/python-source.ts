@@ -7,6 +7,7 @@
  * goes on with the next one. Sources whose code never mentions `self.state` carry no cursors and are read whole again.
  */
 import Type from 'typebox'
+import { authenticationTypes } from '../connectors/authentication/authentication.ts'
 import type { Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import type { CellPage } from './call.ts'
@@ -44,7 +45,7 @@ export function pythonSource(options: PythonSourceOptions): Source<Settings> {
     display_name: options.display_name,
     description: options.description,
     streams: options.streams.includes(DYNAMIC_STREAMS) ? 'dynamic' : options.streams,
-    auth_types: ['none', 'api_key', 'bearer', 'basic', 'oauth2_client_credentials'],
+    auth_types: Object.keys(authenticationTypes),
     settings,
     capabilities: { incremental: resumable, resumable, parallel: false, columns: false, encodings: ['ndjson'] },
     example_config: {
@@ -70,11 +71,11 @@ function mentionsState(code: string): boolean {
 }
 
 function inputOf({ code, zygote, organization_id }: PythonSourceOptions, context: SourceContext<object>) {
-  const { egress, authentication, signal } = context
+  const { fetch, authentication, signal } = context
   const config = context.config as Record<string, Json>
   return {
     code,
-    egress,
+    fetch,
     authentication,
     config,
     signal,

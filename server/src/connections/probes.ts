@@ -5,6 +5,7 @@
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { Zygote } from '../cell/zygote.ts'
+import { createFetch } from '../connectors/authentication/fetch.ts'
 import { ConnectorError, type Context, type OutputReader } from '../connectors/contract.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
@@ -161,6 +162,7 @@ async function callConnector(
     ...context,
     config: applyDefaults(source.settings, probed.endpoint.config),
     authentication: probed.endpoint.authentication,
+    fetch: createFetch({ egress: context.egress, authentication: probed.endpoint.authentication, signal }),
   }
   if (what === 'streams') return source.listStreams(whole)
   await source.check(whole)

@@ -15,7 +15,7 @@
  */
 import type { Static, TObject, TSchema } from 'typebox'
 import type { BlobStore } from '../blobs/blobs.ts'
-import type { Egress } from '../egress/policy.ts'
+import type { Egress, StreamAnswer, WholeAnswer, WholeRequest } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
 
 export type Encoding = 'ndjson' | 'copy'
@@ -124,6 +124,27 @@ export interface OutputReader {
 
 export interface SourceContext<Settings = Record<string, unknown>> extends Context<Settings> {
   authentication: Authentication
+  /** Requests with the source's authentication on them. */
+  fetch: Fetch
+}
+
+/**
+ * HTTP requests through egress with the authentication applied, whatever its type. Tokens are fetched and renewed, a 401
+ * is answered by one more try with a new token, and a redirect to another origin carries no credentials. Statuses are
+ * answers; a request that gets none throws EgressRefused, EgressFailed, or a ConnectorError of kind `auth`.
+ */
+export interface Fetch {
+  /** The whole answer in memory: 60 seconds and 64 MiB unless told otherwise. */
+  (url: string | URL, request?: FetchRequest): Promise<WholeAnswer>
+  /** The answer as a stream: no deadline and no size limit unless given. Destroy its body to give up. */
+  stream(url: string | URL, request?: FetchRequest): Promise<StreamAnswer>
+  /** Tokens that were obtained on the way: secrets like those of the settings. */
+  readonly obtained: readonly string[]
+}
+
+export interface FetchRequest extends WholeRequest {
+  /** False sends the request without credentials. */
+  authenticate?: boolean
 }
 
 export interface ReadContext<Settings = Record<string, unknown>> extends SourceContext<Settings> {

@@ -1,10 +1,12 @@
 /** The two connectors of a run, found, with their settings checked and defaulted, and the contexts they are called with. */
+import { createFetch } from '../connectors/authentication/fetch.ts'
 import {
   ConnectorError,
   type Context,
   type Destination,
   type FailureKind,
   type FenceContext,
+  type Fetch,
   type LoadContext,
   type ReadContext,
   type Reading,
@@ -77,6 +79,7 @@ export function readContext(
     ...baseContext(job, host, signal),
     config: endpoints.sourceConfig,
     authentication: job.source.authentication,
+    fetch: fetchFor(job, host, signal),
     stream: job.source.stream,
     accepts: mustGiveJson ? ['ndjson'] : destination.capabilities.encodings,
     sync: job.sync,
@@ -84,6 +87,10 @@ export function readContext(
     state: start.state,
     resume: start.resume,
   }
+}
+
+function fetchFor({ source: { authentication } }: Job, host: Host, signal: AbortSignal): Fetch {
+  return host.authenticate?.(authentication, signal) ?? createFetch({ egress: host.egress, authentication, signal })
 }
 
 export function loadContext(

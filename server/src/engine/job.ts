@@ -1,7 +1,16 @@
 /** What an execution is given, what it asks of its host, and what it returns. Plain data, for it travels between processes. */
 
 import type { BlobStore } from '../blobs/blobs.ts'
-import type { Authentication, Column, ColumnChoice, Destination, RunLog, Source, Sync } from '../connectors/contract.ts'
+import type {
+  Authentication,
+  Column,
+  ColumnChoice,
+  Destination,
+  Fetch,
+  RunLog,
+  Source,
+  Sync,
+} from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
 
@@ -59,6 +68,11 @@ export interface Job {
 export interface Host {
   blobs: BlobStore
   egress: Egress
+  /**
+   * Requests with the authentication of the source on them, ended by the signal. Absent: a refresh token that a provider
+   * replaces is stored nowhere.
+   */
+  authenticate?(authentication: Authentication, signal: AbortSignal): Fetch
   log: RunLog
   /** Aborted by cancel, time-out and shutdown. */
   signal: AbortSignal

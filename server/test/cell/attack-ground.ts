@@ -12,6 +12,7 @@ import { gzipSync } from 'node:zlib'
 import { createBroker } from '../../src/cell/broker.ts'
 import { createRedactor } from '../../src/cell/redact.ts'
 import type { Zygote } from '../../src/cell/zygote.ts'
+import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { ConnectorError } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
 
@@ -93,7 +94,7 @@ export class Ground {
 
   async #run(zygote: Zygote, code: string): Promise<{ failure: ConnectorError | null; logs: string[] }> {
     const authentication = { type: 'api_key', params: { token: SECRET } }
-    const broker = createBroker({ egress: this.egress, authentication, limits: zygote.limits })
+    const broker = createBroker({ fetch: createFetch({ egress: this.egress, authentication }), limits: zygote.limits })
     const logs: string[] = []
     try {
       await zygote.call(

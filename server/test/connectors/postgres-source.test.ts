@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
+import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { Sync } from '../../src/connectors/contract.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
@@ -30,9 +32,10 @@ describe('source postgres', () => {
     const { postgresSource } = await import('../../src/connectors/postgres/source/source.ts')
     const context = (extra: object) => ({
       config: { ...p.config, ...extra } as never,
-      authentication: { type: 'none', params: {} },
+      authentication: NO_AUTHENTICATION,
       signal: AbortSignal.timeout(10_000),
       egress: p.bench.egress,
+      fetch: createFetch({ egress: p.bench.egress, authentication: NO_AUTHENTICATION }),
       log: { debug() {}, info() {}, warn() {}, error() {} },
       outputs: { parts: () => null, blobs: p.bench.blobs },
       fault() {},

@@ -1,6 +1,8 @@
 /** Connection checks that source and destination share: good settings pass, everything else fails fast and says why. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
+import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import { type Connector, ConnectorError } from '../../src/connectors/contract.ts'
 import { applyDefaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 import type { Peers, Settings } from './conformance.ts'
@@ -19,11 +21,14 @@ export function testChecks({ connector, fixture, bench, said }: CheckSuite): voi
   async function check(settings: Settings, signal = AbortSignal.timeout(20_000)): Promise<void> {
     const log = { debug: said.add, info: said.add, warn: said.add, error: said.add }
     try {
+      const { egress } = bench()
+      const authentication = settings.authentication ?? NO_AUTHENTICATION
       await connector.check({
         config: applyDefaults(connector.settings, settings.config),
-        authentication: settings.authentication ?? { type: 'none', params: {} },
+        authentication,
+        fetch: createFetch({ egress, authentication, signal }),
         signal,
-        egress: bench().egress,
+        egress,
         log,
         outputs: { parts: () => null, blobs: bench().blobs },
         fault: () => undefined,

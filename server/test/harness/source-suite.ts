@@ -1,6 +1,8 @@
 /** What every source must keep: see conformance.ts. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
+import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { ColumnChoice, Source, Sync } from '../../src/connectors/contract.ts'
 import type { Job, Outcome } from '../../src/engine/execute.ts'
 import type { Json } from '../../src/json/json.ts'
@@ -135,12 +137,16 @@ async function sourceContext(
   from: Stream,
 ): Promise<Parameters<Source['listStreams']>[0]> {
   const { applyDefaults } = await import('../../src/connectors/settings/settings.ts')
+  const { egress } = bench
+  const authentication = from.authentication ?? NO_AUTHENTICATION
+  const signal = AbortSignal.timeout(20_000)
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
   return {
     config: applyDefaults(source.settings, from.config),
-    authentication: from.authentication ?? { type: 'none', params: {} },
-    signal: AbortSignal.timeout(20_000),
-    egress: bench.egress,
+    authentication,
+    fetch: createFetch({ egress, authentication, signal }),
+    signal,
+    egress,
     log: silent,
     outputs: { parts: () => null, blobs: bench.blobs },
     fault: () => undefined,

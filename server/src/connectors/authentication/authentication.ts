@@ -6,13 +6,20 @@ import { findSettingsFaults, isObject } from '../settings/settings.ts'
 
 const closed = { additionalProperties: false }
 const text = (description: string) => Type.String({ minLength: 1, description })
+const tokenUrl = Type.String({ pattern: '^https?://', description: 'The http or https address that gives out tokens.' })
+const scope = Type.Optional(text('Scopes, separated by spaces.'))
 
 export const authenticationTypes: Readonly<Record<string, TObject>> = {
   none: Type.Object({}, closed),
   api_key: Type.Object(
     {
       token: secret(text('The key.')),
-      header: Type.Optional(text('The header that carries it; X-API-Key unless given.')),
+      header: Type.Optional(
+        Type.String({
+          pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
+          description: 'The name of the header that carries it; X-API-Key unless given.',
+        }),
+      ),
     },
     closed,
   ),
@@ -20,10 +27,22 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
   basic: Type.Object({ username: text('The user.'), password: secret(Type.String()) }, closed),
   oauth2_client_credentials: Type.Object(
     {
-      token_url: text('Where tokens are given out.'),
+      token_url: tokenUrl,
       client_id: text('The client.'),
       client_secret: secret(text('Its secret.')),
-      scope: Type.Optional(text('Scopes, separated by spaces.')),
+      scope,
+    },
+    closed,
+  ),
+  oauth2_refresh_token: Type.Object(
+    {
+      token_url: tokenUrl,
+      client_id: text('The client.'),
+      client_secret: Type.Optional(secret(text('Its secret; a public client has none.'))),
+      refresh_token: secret(
+        text('The refresh token. Where the provider replaces it, the new one is stored in its place.'),
+      ),
+      scope,
     },
     closed,
   ),
@@ -48,7 +67,18 @@ export function findAuthenticationFaults(value: unknown, allowed: readonly strin
     return [`${path}.type: '${value.type.slice(0, 60)}' is not offered here; use ${[...allowed, 'none'].join(', ')}`]
   }
   if (allowed === null || !schema) return []
-  return findSettingsFaults(schema, value.params ?? {}, `${path}.params`)
+  const faults = findSettingsFaults(schema, value.params ?? {}, `${path}.params`)
+  return faults.length > 0 ? faults : findUrlFaults((value.params ?? {}) as Authentication['params'], `${path}.params`)
+}
+
+/** What a pattern cannot tell. */
+function findUrlFaults({ token_url }: Authentication['params'], path: string): string[] {
+  if (typeof token_url !== 'string') return []
+  const url = URL.parse(token_url)
+  if (!url) return [`${path}.token_url: is not a URL`]
+  if (url.username !== '' || url.password !== '')
+    return [`${path}.token_url: must not hold a user name or password; give client_id and client_secret`]
+  return []
 }
 
 /** A copy with its secrets masked. Of a type we do not know every param may be one. */

@@ -2,7 +2,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { EgressFailed, EgressRefused } from '../../egress/policy.ts'
-import { type Authentication, ConnectorError, type SourceContext } from '../contract.ts'
+import { ConnectorError, type SourceContext } from '../contract.ts'
 import { type FileSettings, findPlace } from './settings.ts'
 
 export interface OpenFile {
@@ -30,9 +30,9 @@ export async function openFile(context: SourceContext<FileSettings>): Promise<Op
 }
 
 async function openUrl(context: SourceContext<FileSettings>, url: string): Promise<{ body: Readable; name: string }> {
-  const { egress, signal, authentication } = context
+  const { fetch, signal } = context
   try {
-    const answer = await egress.stream(url, { signal, headers: headersFor(authentication) })
+    const answer = await fetch.stream(url)
     if (answer.status >= 200 && answer.status < 300) return { body: answer.body, name: new URL(answer.url).pathname }
     answer.body.destroy()
     throw refusal(answer.status, new URL(url).host)
@@ -63,18 +63,6 @@ function explain(error: unknown): unknown {
     })
   }
   return error
-}
-
-function headersFor({ type, params }: Authentication): Record<string, string> {
-  const token = String(params.token ?? '')
-  if (type === 'bearer') return { authorization: `Bearer ${token}` }
-  if (type === 'basic') {
-    return {
-      authorization: `Basic ${Buffer.from(`${params.username ?? ''}:${params.password ?? ''}`).toString('base64')}`,
-    }
-  }
-  if (type === 'api_key') return { [String(params.header ?? 'authorization').toLowerCase()]: token }
-  return {}
 }
 
 async function openOutput(

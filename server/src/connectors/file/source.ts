@@ -12,7 +12,7 @@ export const fileSource: Source<typeof settings> = {
   description:
     'Reads a CSV, JSON lines or Parquet file, gzipped or not, from the web or from the output of an earlier run.',
   streams: [STREAM],
-  auth_types: ['bearer', 'basic', 'api_key'],
+  auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
   capabilities: { incremental: false, resumable: false, parallel: false, columns: false, encodings: ['ndjson'] },
   example_config: {

@@ -1,0 +1,92 @@
+/** `context.fetch`: requests through egress with the authentication of a source on them. */
+import { untilAborted } from '../../egress/connect.ts'
+import type { AnswerHead, Egress } from '../../egress/policy.ts'
+import type { Authentication, Fetch, FetchRequest } from '../contract.ts'
+import { createCredentials } from './create-credentials.ts'
+import type { Header } from './credentials.ts'
+import type { RefreshTokens } from './refresh-tokens.ts'
+
+export interface FetchOptions {
+  egress: Egress
+  authentication: Authentication
+  /** Ends every request that has no signal of its own. */
+  signal?: AbortSignal
+  /** Where refresh tokens are kept; without it a replaced one is forgotten with this fetch. */
+  refreshTokens?: RefreshTokens
+}
+
+export function createFetch({ egress, authentication, signal, refreshTokens }: FetchOptions): Fetch {
+  const credentials = createCredentials(authentication, egress, refreshTokens)
+
+  /** Sends with the header; where a token was refused, once more with a new one. */
+  async function sendRenewing<Answer extends AnswerHead>(
+    url: string | URL,
+    request: FetchRequest,
+    send: (request: FetchRequest) => Promise<Answer>,
+    discard: (refused: Answer) => void,
+  ): Promise<Answer> {
+    const ends = request.group?.signal ?? request.signal
+    const wait = (header: Promise<Header>) => (ends ? untilAborted(header, ends) : header)
+    const first = await wait(Promise.resolve(credentials.header() as Header))
+    if (hasHeader(request, first.name)) return send(request)
+    const answer = await send(withHeader(request, first))
+    if (answer.status !== 401 || !isOfSameOrigin(answer.url, url) || !credentials.renew(first)) return answer
+    discard(answer)
+    const second = await wait(Promise.resolve(credentials.header() as Header))
+    const renewed = await send(withHeader(request, second))
+    renewed.requests += answer.requests
+    return renewed
+  }
+
+  function send<Answer extends AnswerHead>(
+    url: string | URL,
+    given: FetchRequest,
+    act: (request: FetchRequest) => Promise<Answer>,
+    discard: (refused: Answer) => void,
+  ): Promise<Answer> {
+    const request = signal && !given.signal && !given.group ? { ...given, signal } : given
+    if (request.authenticate === false) return act(request)
+    if (credentials.renewable) return sendRenewing(url, request, act, discard)
+    try {
+      const header = credentials.header() as Header | null
+      return act(header === null || hasHeader(request, header.name) ? request : withHeader(request, header))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  const fetch = (url: string | URL, request: FetchRequest = {}) =>
+    send(
+      url,
+      request,
+      (sent) => egress.fetch(url, sent),
+      ({ body }) => {
+        if (request.room) request.room.bytes += body.length
+      },
+    )
+  return Object.assign(fetch, {
+    stream: (url: string | URL, request: FetchRequest = {}) =>
+      send(
+        url,
+        request,
+        (sent) => egress.stream(url, sent),
+        ({ body }) => void body.on('error', () => {}).destroy(),
+      ),
+    obtained: credentials.obtained,
+  })
+}
+
+/** A header that the caller gives wins. */
+function hasHeader({ headers }: FetchRequest, name: string): boolean {
+  for (const given in headers) if (given.toLowerCase() === name) return true
+  return false
+}
+
+function withHeader(request: FetchRequest, { name, value }: Header): FetchRequest {
+  return { ...request, headers: { ...request.headers, [name]: value } }
+}
+
+/** Behind a redirect to another origin there were no credentials that could have been refused. */
+function isOfSameOrigin(answered: string, asked: string | URL): boolean {
+  return URL.parse(answered)?.origin === URL.parse(String(asked))?.origin
+}
