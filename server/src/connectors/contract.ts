@@ -6,7 +6,28 @@
  * way unless somebody has to look inside, so a table can go to a table without ever becoming JSON.
  *
  *   ndjson   one JSON object per line. Every source can give it and every destination takes it.
- *   copy     lines in PostgreSQL's COPY text form, typed by the `columns` of the reading. A raw newline always ends a row.
+ *   tsv      tab-separated text, one line per record, typed by the `columns` of the reading. `\N` is null; tab, newline,
+ *            return, backspace, form feed, vertical tab and backslash are written \t \n \r \b \f \v \\, so that a raw tab
+ *            always ends a field and a raw newline a row. COPY of PostgreSQL, LOAD DATA of MySQL, TabSeparated of
+ *            ClickHouse and DuckDB read it (types/tsv.ts).
+ *
+ * The text of a value is fixed by the type of its column. It is the same in both, but for what JSON has of its own: true and
+ * false, numbers, null, nested values for `json`, arrays for lists, and the T of ISO 8601 inside of times.
+ *
+ *   boolean                t or f
+ *   int16 int32 int64      digits
+ *   decimal                digits, as many as there are; NaN
+ *   float32 float64        the shortest digits that read back as the same number; NaN, Infinity, -Infinity
+ *   text                   as it is                               json         one JSON value
+ *   bytes                  \x and two hex digits for each byte    uuid         8-4-4-4-12 hex digits, lower case
+ *   date                   YYYY-MM-DD                             time         HH:MM:SS[.ffffff]
+ *   timestamp              YYYY-MM-DD HH:MM:SS[.ffffff]           timestamptz  the same in UTC, with +00 behind it
+ *   interval               1 year 2 mons 3 days 04:05:06[.ffffff], a minus before what is negative
+ *   T[]                    {1,NULL,"b c"}: NULL without quotes is null, in quotes \" and \\ are escaped, lists may nest
+ *
+ * Each of them is what PostgreSQL writes and reads by itself, for most rows come from one or go to one. ClickHouse and
+ * DuckDB read all but lists and negative intervals as they are, MySQL all but booleans, bytes, zones and lists. A year above
+ * 9999 or before 1, or `infinity`, is written as PostgreSQL writes it; a destination that has no such time refuses the row.
  *
  * A destination lists the encodings it accepts, best first; the source gives the first of them that it can.
  *
@@ -17,8 +38,9 @@ import type { Static, TObject, TSchema } from 'typebox'
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { Egress, StreamAnswer, WholeAnswer, WholeRequest } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
+import type { ColumnType } from './types/column-types.ts'
 
-export type Encoding = 'ndjson' | 'copy'
+export type Encoding = 'ndjson' | 'tsv'
 export type WriteMode = 'append' | 'replace' | 'upsert'
 export type SyncMode = 'full_refresh' | 'incremental'
 export type SchemaChange = 'evolve' | 'discard' | 'fail'
@@ -47,10 +69,20 @@ export class ConnectorError extends Error {
   }
 }
 
-/** A column of a typed reading. `type` is a PostgreSQL type name such as `int8`, `numeric(10,2)`, `timestamptz`, `jsonb`. */
+/** A type as one system calls it. Only that system may use it; to all others the column is of its neutral type. */
+export interface NativeType {
+  /** The name of a connector, or of a file format. */
+  system: string
+  type: string
+}
+
+/** A column, of a reading, of a stream that is described, or of the table that a destination keeps. */
 export interface Column {
   name: string
-  type: string
+  type: ColumnType
+  /** Absent where nobody knows. */
+  nullable?: boolean
+  native?: NativeType
 }
 
 export interface Page {
@@ -63,7 +95,7 @@ export interface Page {
 
 export interface Reading {
   encoding: Encoding
-  /** The columns where the source knows them; always given with `copy`. */
+  /** The columns where the source knows them; always given with `tsv`. */
   columns: Column[] | null
   /** Where one reading differs from the source's capability: a table in order of its cursor resumes, a whole one does not. */
   resumable?: boolean

@@ -27,8 +27,11 @@ export interface Point {
   counts: Counts
 }
 
-export function writePoint({ counts, ...point }: Point): Json {
-  return { sluice: 1, ...point, counts: { ...counts } }
+/** What points call `tsv`, so that an older worker which takes a run over during an upgrade reads them too. */
+const STORED_TSV = 'copy'
+
+export function writePoint({ counts, encoding, ...point }: Point): Json {
+  return { sluice: 1, ...point, encoding: encoding === 'tsv' ? STORED_TSV : encoding, counts: { ...counts } }
 }
 
 /** Reads a point back. Null where nothing was kept, or where it is none of ours. */
@@ -38,7 +41,7 @@ export function readPoint(cursor: Json): Point | null {
   if (typeof seq !== 'number') return null
   return {
     seq,
-    encoding: encoding === 'copy' ? 'copy' : 'ndjson',
+    encoding: encoding === STORED_TSV || encoding === 'tsv' ? 'tsv' : 'ndjson',
     resumable: resumable !== false,
     resume: resume ?? null,
     state: state ?? null,

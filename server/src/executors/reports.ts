@@ -5,6 +5,8 @@
  */
 
 import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
+import type { Column } from '../connectors/contract.ts'
+import { isColumnType } from '../connectors/types/column-types.ts'
 import type { Counts, Output, Part } from '../engine/job.ts'
 import type { Json } from '../json/json.ts'
 import type { FromExecutor } from './messages.ts'
@@ -28,9 +30,7 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
     case 'progress':
       return findCountFault(message.counts)
     case 'schema':
-      return isTexts(message.changes) && message.columns.every(({ name, type }) => isTexts([name, type]))
-        ? null
-        : 'the columns'
+      return isTexts(message.changes) && message.columns.every(isColumn) ? null : 'the columns'
     case 'checkpoint': {
       const { checkpoint, parts, cursor } = message.checkpoint
       if (!isCount(checkpoint)) return 'the number of a checkpoint'
@@ -48,6 +48,11 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
 }
 
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0
+const isColumn = ({ name, type, nullable, native }: Column): boolean =>
+  isTexts([name, type]) &&
+  isColumnType(type) &&
+  (nullable === undefined || typeof nullable === 'boolean') &&
+  (native === undefined || isTexts([native.system, native.type]))
 const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
 
 const findCountFault = ({ records_read, records_written, bytes_written }: Counts): string | null =>

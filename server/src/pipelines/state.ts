@@ -3,7 +3,7 @@
  * has. A change by hand takes a place in the order of all runs, so that it wins over what any earlier run left in its
  * destination; removing the cursor is such a change too, and leaves a null behind.
  */
-import type { Column } from '../connectors/contract.ts'
+import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import { type Database, type Queryable, sql } from '../database/database.ts'
 import type { Json } from '../json/json.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
@@ -16,7 +16,8 @@ export interface PipelineState {
 }
 
 export interface PipelineSchema {
-  columns: Column[]
+  /** `native_type` is what the destination's own system calls it. */
+  columns: { name: string; type: string; native_type: string | null }[]
   changes: Json[]
   updated_at: string | null
 }
@@ -44,8 +45,14 @@ export async function writeState(db: Database, actor: Actor, id: string, cursor:
 
 export async function readSchema(db: Queryable, actor: Actor, id: string): Promise<PipelineSchema> {
   await findPipeline(db, actor, id)
-  const row = await db.first<PipelineSchema>(
+  const row = await db.first<Omit<PipelineSchema, 'columns'> & { columns: StoredColumn[] }>(
     sql`SELECT columns, changes, updated_at FROM pipeline_schemas WHERE pipeline_id = ${id}`,
   )
-  return row ?? { columns: [], changes: [], updated_at: null }
+  if (!row) return { columns: [], changes: [], updated_at: null }
+  const columns = readKeptColumns(row.columns).map(({ name, type, native }) => ({
+    name,
+    type,
+    native_type: native?.type ?? null,
+  }))
+  return { ...row, columns }
 }

@@ -1,5 +1,6 @@
 /** The job that an executor gets: made of the claimed row and of the configuration that was pinned with it. */
 import { findReadableParts } from '../connections/readable-outputs.ts'
+import { readKeptColumns } from '../connectors/kept-columns.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Checkpoint, Job } from '../engine/job.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
@@ -21,7 +22,7 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     keep_output: config.run.keep_output ?? true,
     state: run.state_seq === null ? null : { seq: run.state_seq, cursor: run.state_cursor },
     resume: resumePoint(run),
-    schema: run.schema_columns,
+    schema: run.schema_columns && readKeptColumns(run.schema_columns),
     outputs: await findOutputs(attempt),
   }
 }

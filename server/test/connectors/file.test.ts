@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ConnectorError } from '../../src/connectors/contract.ts'
+import { openEngine } from '../../src/connectors/duckdb.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import { nastyRows, plainRows } from '../harness/conformance.ts'
 import { type FileServer, startFileServer } from '../harness/file-server.ts'
@@ -114,6 +118,22 @@ describe('parquet', () => {
         .replace(/"nested":(.*)\}$/, (_, nested) => `"nested":${JSON.stringify(nested)}}`),
     )
     assertSameRows(rows, expected)
+  })
+
+  it('gives bytes, times and numbers that JSON has not as the contract writes them', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'sluice-parquet-'))
+    const engine = await openEngine(folder, AbortSignal.timeout(20_000))
+    const file = path.join(folder, 'typed.parquet')
+    await engine.connection.run(
+      `COPY (SELECT * FROM (VALUES ('\\x00\\xFF'::BLOB, TIME '10:00:00.5', 'NaN'::DOUBLE, 1.50::DECIMAL(10,2)), (NULL, NULL, '-inf'::DOUBLE, NULL)) t(b, t, f, d)) TO '${file}' (FORMAT parquet)`,
+    )
+    engine.close()
+    const rows = await read({ url: server.put('typed.parquet', await readFile(file)) })
+    await rm(folder, { recursive: true })
+    assert.deepEqual(rows, [
+      '{"b":"\\\\x00ff","t":"10:00:00.5","f":"NaN","d":1.50}',
+      '{"b":null,"t":null,"f":"-Infinity","d":null}',
+    ])
   })
 
   it('is a valid file also where there was nothing to write', async () => {

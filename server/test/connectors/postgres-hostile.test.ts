@@ -4,13 +4,18 @@ import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import { createPageQueue } from '../../src/connectors/postgres/destination/page-queue.ts'
 import type { Session } from '../../src/connectors/postgres/shared/session.ts'
+import { isTypeName, keptType } from '../../src/connectors/postgres/shared/type-names.ts'
 import { copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
 import { describeStream } from '../../src/connectors/postgres/source/relation.ts'
-import { isTypeName, withKnownTypes } from '../../src/connectors/types/type-names.ts'
 
 describe('types that a source declares', () => {
   const declare = (type: string) =>
-    createPageQueue({ encoding: 'copy', declared: [{ name: 'a', type }], existing: null, contract: 'evolve' })
+    createPageQueue({
+      encoding: 'tsv',
+      declared: [{ name: 'a', type: 'text', native: { system: 'postgres', type } }],
+      existing: null,
+      contract: 'evolve',
+    })
 
   it('are refused where they are no type, for they become part of a statement in the destination', () => {
     for (const type of [
@@ -24,6 +29,9 @@ describe('types that a source declares', () => {
       '',
     ])
       assert.throws(() => declare(type), /a type that PostgreSQL does not have/, type)
+    const neutral = { name: 'a', type: 'int4); DROP TABLE people; --' as 'text' }
+    const queue = { encoding: 'tsv', declared: [neutral], existing: null, contract: 'evolve' } as const
+    assert.throws(() => createPageQueue({ ...queue, declared: [neutral] }), /a type that PostgreSQL does not have/)
   })
 
   it('are taken in every form in which PostgreSQL writes them', () => {
@@ -50,14 +58,10 @@ describe('types that a source declares', () => {
   })
 
   it('kept from another database become text where only that one knew them', () => {
-    const kept = [
-      { name: 'a', type: 'int8' },
-      { name: 'b', type: 'mood); DROP TABLE people; --' },
-    ]
-    assert.deepEqual(
-      withKnownTypes(kept).map(({ type }) => type),
-      ['int8', 'text'],
-    )
+    const native = (type: string) => ({ name: 'a', type: 'text', native: { system: 'postgres', type } }) as const
+    assert.equal(keptType({ name: 'a', type: 'int64' }), 'int8')
+    assert.equal(keptType(native('int4range')), 'int4range')
+    assert.equal(keptType(native('mood); DROP TABLE people; --')), 'text')
   })
 })
 

@@ -172,6 +172,161 @@ describe('tables that postgres loads shape', () => {
     })
   })
 
+  describe('a type that the source changes', () => {
+    const cases: [was: string, before: string, is: string, after: string, becomes: string, kept: string[]][] = [
+      [
+        'date',
+        "'2024-01-01'",
+        'timestamp',
+        "'2024-01-02 10:11:12'",
+        'timestamp without time zone',
+        ['2024-01-01 00:00:00', '2024-01-02 10:11:12'],
+      ],
+      [
+        'float8',
+        "'0.30000000000000004'",
+        'numeric',
+        '0.1234567890123456789',
+        'numeric',
+        ['0.30000000000000004', '0.1234567890123456789'],
+      ],
+      [
+        'timestamp(0)',
+        "'2024-01-01 10:00:00'",
+        'timestamp',
+        "'2024-01-01 10:00:00.75'",
+        'timestamp without time zone',
+        ['2024-01-01 10:00:00', '2024-01-01 10:00:00.75'],
+      ],
+      ['time', "'10:00:00'", 'timetz', "'10:00:00+05'", 'text', ['10:00:00', '10:00:00+05']],
+      ['int4', '7', 'text', "'seven'", 'text', ['7', 'seven']],
+      [
+        'timestamp',
+        "'2024-01-01 10:00:00'",
+        'timestamptz',
+        "'2024-01-01 10:00:00+05'",
+        'text',
+        ['2024-01-01T10:00:00', '2024-01-01 05:00:00+00'],
+      ],
+      ['numeric(6,2)', '1.25', 'numeric(8,4)', '2.0625', 'numeric(8,4)', ['1.2500', '2.0625']],
+      ['int8', '9007199254740993', 'float8', "'0.5'", 'numeric', ['9007199254740993', '0.5']],
+    ]
+    let made = 0
+    async function begin(was: string, before: string, is: string, after: string) {
+      made += 1
+      const table = `changing_${made}`
+      await p.query(`CREATE TABLE ${table}_from (id int4, v ${was}); INSERT INTO ${table}_from VALUES (1, ${before})`)
+      const source = { name: 'postgres', stream: `public.${table}_from`, config: p.config }
+      const first = p.bench.job({
+        source,
+        destination: { name: 'postgres', config: { ...p.config, table } },
+        sync: { write: 'append' },
+      })
+      await p.bench.run(first)
+      await p.query(
+        `ALTER TABLE ${table}_from ALTER v TYPE ${is} USING NULL; TRUNCATE ${table}_from; INSERT INTO ${table}_from VALUES (2, ${after})`,
+      )
+      return { table, next: p.bench.next(first, null) }
+    }
+
+    for (const [was, before, is, after, becomes, kept] of cases)
+      it(`from ${was} to ${is} makes the column ${becomes}, and nothing is lost`, async () => {
+        const { table, next } = await begin(was, before, is, after)
+        const attempt = p.bench.start(next)
+        await attempt.done
+        assert.equal((await typesOf(table)).v, becomes)
+        const rows = await p.query<{ v: string }>(`SELECT v::text FROM ${table} ORDER BY id`)
+        assert.deepEqual(
+          rows.map(({ v }) => v),
+          kept,
+        )
+        assert.ok(attempt.schemas.flatMap(({ changes }) => changes).some((change) => /^widened column v /.test(change)))
+      })
+
+    it('is refused where the pipeline says fail, whatever it is', async () => {
+      for (const [was, before, is, after] of cases) {
+        const { table, next } = await begin(was, before, is, after)
+        const strict = { ...next, sync: { ...next.sync, schema_change: 'fail' as const } }
+        await assert.rejects(p.bench.run(strict), /values of v no longer fit/, `${was} ← ${is}`)
+        assert.equal((await p.query(`SELECT FROM ${table}`)).length, 1)
+      }
+    })
+
+    it('leaves its column out where the pipeline says discard', async () => {
+      const { table, next } = await begin('date', "'2024-01-01'", 'timestamp', "'2024-01-02 10:11:12'")
+      const attempt = p.bench.start({ ...next, sync: { ...next.sync, schema_change: 'discard' } })
+      await attempt.done
+      assert.deepEqual(await p.query(`SELECT id, v::text FROM ${table} ORDER BY id`), [
+        { id: 1, v: '2024-01-01' },
+        { id: 2, v: null },
+      ])
+      assert.ok(attempt.log.some((line) => /discarded: v/.test(line)))
+    })
+  })
+
+  describe('a time', () => {
+    let tables = 0
+    const zoned = '{"at":"2024-01-01T10:00:00+05:00"}'
+    const plain = '{"at":"2024-01-01T10:00:00"}'
+    const loose = '{"at":"2024-01-01 10:00"}'
+    for (const [name, rows] of Object.entries({
+      'with a zone after one without': [plain, zoned],
+      'without a zone after one with': [zoned, plain],
+      'as SQL writes it, without a zone, after one with': [zoned, loose],
+    }))
+      for (const pageRecords of [1, 2])
+        it(`${name} makes the column text, ${pageRecords} to a page`, async () => {
+          const table = `zones_${++tables}`
+          await p.bench.run(p.load(table, rows, { write: 'append' }, { pageRecords }))
+          assert.equal((await typesOf(table)).at, 'text')
+          const found = await p.query<{ at: string }>(`SELECT at FROM ${table}`)
+          const written = rows.map((row) => JSON.parse(row).at as string).sort()
+          // What was loaded as an instant before the column was text is written in UTC.
+          const expected = [
+            written,
+            written.map((text) => (text.endsWith('+05:00') ? '2024-01-01T05:00:00Z' : text)).sort(),
+          ]
+          assert.ok(
+            expected.some((texts) => JSON.stringify(texts) === JSON.stringify(found.map(({ at }) => at).sort())),
+            JSON.stringify(found),
+          )
+        })
+
+    it('in a table that was there is never moved by a zone, nor rounded', async () => {
+      await p.query(
+        'CREATE TABLE clocks (a timestamp, b timestamptz, c timestamp(0), d time(0), e numeric(6,2), f float8)',
+      )
+      await p.bench.run(
+        p.load(
+          'clocks',
+          [
+            '{"a":"2024-01-01 10:00:00+05","b":"2024-01-01 10:00:00","c":"2024-01-01T10:00:00.75","d":"10:00:00.75","e":1.239,"f":0.1234567890123456789}',
+            '{"a":"2024-01-02T00:00:00","b":"2024-01-01T10:00:00Z","c":"2024-01-01T10:00:00","d":"10:00:00","e":1.2,"f":0.1}',
+          ],
+          { write: 'append' },
+        ),
+      )
+      assert.deepEqual(await p.query('SELECT a, b, c::text, d::text, e::text, f::text FROM clocks ORDER BY f'), [
+        {
+          a: '2024-01-02T00:00:00',
+          b: '2024-01-01T10:00:00Z',
+          c: '2024-01-01 10:00:00',
+          d: '10:00:00',
+          e: '1.2',
+          f: '0.1',
+        },
+        {
+          a: '2024-01-01 10:00:00+05',
+          b: '2024-01-01 10:00:00',
+          c: '2024-01-01 10:00:00.75',
+          d: '10:00:00.75',
+          e: '1.239',
+          f: '0.1234567890123456789',
+        },
+      ])
+    })
+  })
+
   it('hold random records without losing a digit or a character', async () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 }).map((value) => JSON.stringify(value.replaceAll('\0', '')))
     const digits = fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }).map(String)

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import type { BlobStore } from '../../src/blobs/blobs.ts'
 import { createLocalBlobs } from '../../src/blobs/local.ts'
-import { ConnectorError, type Destination, type Source, type Sync } from '../../src/connectors/contract.ts'
+import { type Column, ConnectorError, type Destination, type Source, type Sync } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
 import {
   type Checkpoint,
@@ -65,7 +65,7 @@ export interface Attempt {
   points: string[]
   committed: number[]
   progress: Counts[]
-  schemas: { columns: { name: string; type: string }[]; changes: string[] }[]
+  schemas: { columns: Column[]; changes: string[] }[]
   /** From now on no checkpoint may begin, and the signal is aborted. */
   cancel(): void
   /** Ends every connection of the attempt, as the death of its machine would. */

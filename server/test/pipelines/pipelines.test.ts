@@ -229,9 +229,28 @@ test('the schema of the destination is read', async () => {
   const schema = () => app.call('GET', `/api/pipelines/${id}/schema`, { as: acme.viewer })
   assert.deepEqual((await schema()).body, { columns: [], changes: [], updated_at: null })
   await db.execute(sql`
-    INSERT INTO pipeline_schemas (pipeline_id, columns, changes) VALUES (${id}, '[{"name": "id", "type": "int8"}]', '["added id"]')`)
+    INSERT INTO pipeline_schemas (pipeline_id, columns, changes)
+    VALUES (${id}, '[{"name": "id", "type": "int64"}, {"name": "net", "type": "text", "native": {"system": "postgres", "type": "inet"}}]', '["added id"]')`)
   const { body } = await schema()
-  assert.deepEqual([body.columns, body.changes], [[{ name: 'id', type: 'int8' }], ['added id']])
+  assert.deepEqual(body.columns, [
+    { name: 'id', type: 'int64', native_type: null },
+    { name: 'net', type: 'text', native_type: 'inet' },
+  ])
+  assert.deepEqual(body.changes, ['added id'])
+})
+
+test('a schema kept when columns still had names of PostgreSQL is read as one of today', async () => {
+  const { id } = await create()
+  await db.execute(sql`
+    INSERT INTO pipeline_schemas (pipeline_id, columns)
+    VALUES (${id}, '[{"name": "id", "type": "int8"}, {"name": "price", "type": "numeric(10,2)"}, {"name": "at", "type": "timestamp(3) without time zone"}, {"name": "span", "type": "int4range"}]')`)
+  const { body } = await app.call('GET', `/api/pipelines/${id}/schema`, { as: acme.viewer })
+  assert.deepEqual(body.columns, [
+    { name: 'id', type: 'int64', native_type: 'int8' },
+    { name: 'price', type: 'decimal(10,2)', native_type: 'numeric(10,2)' },
+    { name: 'at', type: 'timestamp', native_type: 'timestamp(3)' },
+    { name: 'span', type: 'text', native_type: 'int4range' },
+  ])
 })
 
 test('a preview of a schedule tells its next five times', async () => {

@@ -62,7 +62,11 @@ function csvTable(path: string, { delimiter, header }: FileSettings): string {
 /** Only where every column has a known type: half a schema helps nobody. */
 function columnsOf(fields: readonly TableField[]): Column[] | null {
   if (fields.some((field) => field.type === null)) return null
-  return fields.map(({ name, type }) => ({ name, type: type! }))
+  return fields.map(({ name, type, native }) => ({
+    name,
+    type: type!,
+    ...(native === undefined ? {} : { native: { system: 'parquet', type: native } }),
+  }))
 }
 
 async function* streamRows(

@@ -28,8 +28,9 @@ export const fileSource: Source<typeof settings> = {
 - **csv** is read with its delimiter and quotes found out. A column is a number where every cell of it is written as JSON
   writes numbers, so \`007\` stays text and \`0.10\` keeps its zero; it is a boolean where every cell is true or false; all
   else is text. An empty cell is null, a quoted empty one is an empty string.
-- **parquet** keeps whole numbers and decimals exact, dates and times as ISO 8601, binary columns as base64, nested values
-  as JSON. NaN and the infinities are null, for JSON has none.
+- **parquet** keeps whole numbers and decimals exact, dates and times as ISO 8601, bytes as \`\\x\` and
+  hex digits, nested values as JSON. NaN and the infinities are the strings \`NaN\`, \`Infinity\` and \`-Infinity\`, for JSON has no
+  such numbers.
 
 CSV and Parquet are first brought to a temporary file on the worker. A read can not go on in the middle: after a lost worker
 it begins again, and nothing of it is seen in the destination before the end.`,

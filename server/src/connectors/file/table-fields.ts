@@ -1,12 +1,14 @@
 /** How each column of a table becomes JSON text, as a DuckDB expression over the column `c0`, `c1`, … */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import type { ColumnType } from '../types/column-types.ts'
 
 export interface TableField {
   name: string
   /** The expression that gives the JSON text of a cell, or NULL. */
   json: string
-  /** A PostgreSQL type, where the file says one. */
-  type: string | null
+  /** Where the file says one, and what the file calls it. */
+  type: ColumnType | null
+  native?: string
 }
 
 const JSON_NUMBER = '-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?'
@@ -56,31 +58,46 @@ async function judge(connection: DuckDBConnection, rows: string, tests: RawTest[
 
 export async function parquetFields(connection: DuckDBConnection, table: string): Promise<TableField[]> {
   const columns = await describe(connection, table)
-  return columns.map(({ name, type }, at) => ({ name, ...expression(`c${at}`, type) }))
+  return columns.map(({ name, type }, at) => ({ name, native: type, ...expression(`c${at}`, type) }))
 }
 
-function expression(cell: string, type: string): { json: string; type: string } {
+/** Types whose text is a JSON number. */
+const numbers: Record<string, ColumnType> = {
+  TINYINT: 'int16',
+  SMALLINT: 'int16',
+  UTINYINT: 'int16',
+  INTEGER: 'int32',
+  USMALLINT: 'int32',
+  BIGINT: 'int64',
+  UINTEGER: 'int64',
+  UBIGINT: 'decimal(20,0)',
+  HUGEINT: 'decimal',
+  UHUGEINT: 'decimal',
+}
+
+/** Types whose text is what the contract wants. */
+const texts: Record<string, ColumnType> = {
+  DATE: 'date',
+  TIME: 'time',
+  UUID: 'uuid',
+  // Finer than a microsecond: no time of ours holds it.
+  TIMESTAMP_NS: 'text',
+}
+
+/** JSON has no NaN and no infinity; they travel as text. */
+const floatJson = (cell: string, text: string): string =>
+  `CASE WHEN isfinite(${cell}) THEN ${text} WHEN isnan(${cell}) THEN '"NaN"' WHEN ${cell} > 0 THEN '"Infinity"' WHEN ${cell} < 0 THEN '"-Infinity"' END`
+
+function expression(cell: string, type: string): { json: string; type: ColumnType } {
   const asText = `CAST(${cell} AS VARCHAR)`
   const quoted = (text: string): string => `CAST(to_json(${text}) AS VARCHAR)`
-  const whole: Record<string, string> = {
-    TINYINT: 'int2',
-    SMALLINT: 'int2',
-    UTINYINT: 'int2',
-    INTEGER: 'int4',
-    USMALLINT: 'int4',
-    BIGINT: 'int8',
-    UINTEGER: 'int8',
-    UBIGINT: 'numeric',
-    HUGEINT: 'numeric',
-    UHUGEINT: 'numeric',
-  }
-  if (whole[type]) return { json: asText, type: whole[type] }
-  if (type.startsWith('DECIMAL(')) return { json: asText, type: type.replace('DECIMAL', 'numeric') }
-  if (type === 'FLOAT' || type === 'DOUBLE') {
-    return { json: `CASE WHEN isfinite(${cell}) THEN ${asText} END`, type: type === 'FLOAT' ? 'float4' : 'float8' }
-  }
-  if (type === 'BOOLEAN') return { json: asText, type: 'bool' }
-  if (type === 'DATE') return { json: quoted(asText), type: 'date' }
+  if (numbers[type]) return { json: asText, type: numbers[type] }
+  if (texts[type]) return { json: quoted(asText), type: texts[type] }
+  if (type === 'BOOLEAN') return { json: asText, type: 'boolean' }
+  const decimal = /^DECIMAL\((\d+),(\d+)\)$/.exec(type)
+  if (decimal) return { json: asText, type: `decimal(${Number(decimal[1])},${Number(decimal[2])})` }
+  if (type === 'FLOAT' || type === 'DOUBLE')
+    return { json: floatJson(cell, asText), type: type === 'FLOAT' ? 'float32' : 'float64' }
   if (type.startsWith('TIMESTAMP WITH TIME ZONE')) {
     // Without a time zone of its own the session is in UTC; the cast to a plain timestamp gives that very wall clock.
     return {
@@ -89,9 +106,8 @@ function expression(cell: string, type: string): { json: string; type: string } 
     }
   }
   if (type.startsWith('TIMESTAMP')) return { json: quoted(`replace(${asText}, ' ', 'T')`), type: 'timestamp' }
-  if (type === 'UUID') return { json: quoted(asText), type: 'uuid' }
-  if (type === 'BLOB') return { json: quoted(`base64(${cell})`), type: 'text' }
+  if (type === 'BLOB') return { json: quoted(`'\\x' || lower(hex(${cell}))`), type: 'bytes' }
   const nested = /[[\]]$/.test(type) || /^(STRUCT|MAP|UNION)\(/.test(type) || type === 'JSON'
-  if (nested) return { json: `CAST(to_json(${cell}) AS VARCHAR)`, type: 'jsonb' }
+  if (nested) return { json: `CAST(to_json(${cell}) AS VARCHAR)`, type: 'json' }
   return { json: quoted(asText), type: 'text' }
 }

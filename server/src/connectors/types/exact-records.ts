@@ -5,17 +5,18 @@
  */
 
 import { endOfNested } from '../../json/record-scanner.ts'
-import { type Output, writeJson } from './copy-text.ts'
 import { kindOfString } from './iso-times.ts'
 import { Kind, type Kinds } from './kinds.ts'
+import { type Output, writeJson } from './tsv-output.ts'
 
 export interface ExactColumn {
   /** The key with its quotes and colon. */
   head: Uint8Array
   accepts: Kinds
   json: boolean
-  /** Integers need a closer look. */
-  limited: boolean
+  /** Numbers of more characters need a closer look. */
+  sureInteger: number
+  sureDecimal: number
 }
 
 /** 1 for bytes that a string holds as they are. */
@@ -31,10 +32,6 @@ for (const letter of 'eE+') numeric[letter.charCodeAt(0)] = 3
 
 const wordTrue = Buffer.from('true')
 const wordFalse = Buffer.from('false')
-
-/** Integers of this many characters fit int8, and decimals of that many fit numeric. */
-const SHORT_INTEGER = 18
-const SHORT_DECIMAL = 100
 
 /** The begin of the next record, or -1. The output must have room for the rest of the page. */
 export function writeExactRecord(page: Buffer, from: number, columns: readonly ExactColumn[], output: Output): number {
@@ -118,7 +115,7 @@ function writeFields(page: Buffer, from: number, columns: readonly ExactColumn[]
   return -1
 }
 
-function fitsNumber({ accepts, limited }: ExactColumn, form: number, length: number): boolean {
-  if (form === 1) return (accepts & Kind.integer) !== 0 && length <= SHORT_INTEGER && !limited
-  return form === 2 && (accepts & Kind.number) !== 0 && length <= SHORT_DECIMAL
+function fitsNumber({ accepts, sureInteger, sureDecimal }: ExactColumn, form: number, length: number): boolean {
+  if (form === 1) return (accepts & Kind.integer) !== 0 && length <= sureInteger
+  return form === 2 && (accepts & Kind.number) !== 0 && length <= sureDecimal
 }

@@ -1,4 +1,5 @@
 /** Dates and times in strict ISO 8601, told from other strings by their bytes. */
+import type { BaseType } from './column-types.ts'
 import { Kind } from './kinds.ts'
 
 const DASH = 45
@@ -49,28 +50,29 @@ export function kindOfString(bytes: Uint8Array, start: number, end: number): num
   return offset >= 0 && offset <= 15 && offsetMinutes >= 0 && offsetMinutes <= 59 ? Kind.timestamptz : Kind.text
 }
 
-const looseTime =
-  /^\d{4,6}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?( ?(Z|UTC|[+-]\d\d(:?\d\d)?))?)?( BC)?$|^-?infinity$/i
+const looseDay = '\\d{4,6}-\\d\\d-\\d\\d'
+const looseClock = '[ T]\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?'
+const looseZone = ' ?(Z|UTC|[+-]\\d\\d(:?\\d\\d)?)'
 
-/** A string that a column of a time or number type reads by itself, though it was not inferred from such strings. */
-export function fitsLoosely(type: string, text: string): boolean {
-  switch (type) {
-    case 'date':
-      return /^\d{4,6}-\d\d-\d\d( BC)?$|^-?infinity$/.test(text)
-    case 'timestamp':
-    case 'timestamptz':
-      return looseTime.test(text)
-    case 'int2':
-      return /^(0|-?[1-9]\d{0,3})$/.test(text)
-    case 'int4':
-      return /^(0|-?[1-9]\d{0,8})$/.test(text)
-    case 'int8':
-      return /^(0|-?[1-9]\d{0,17})$/.test(text)
-    case 'numeric':
-      return /^(0|-?[1-9]\d{0,300})(\.\d{1,300})?$/.test(text)
-    case 'float8':
-      return /^(NaN|-?Infinity)$/.test(text)
-    default:
-      return false
-  }
+const notFinite = /^(NaN|-?Infinity)$/
+
+/**
+ * Strings that a column reads by itself, though it would not be inferred from them. A time without a zone in a column of
+ * instants would be taken as UTC, and one with a zone in a column without would lose it: neither fits.
+ */
+export const looseForms: Partial<Record<BaseType, RegExp>> = {
+  date: new RegExp(`^${looseDay}( BC)?$|^-?infinity$`),
+  timestamp: new RegExp(`^${looseDay}(${looseClock})?( BC)?$|^-?infinity$`, 'i'),
+  timestamptz: new RegExp(`^${looseDay}${looseClock}${looseZone}( BC)?$|^-?infinity$`, 'i'),
+  int16: /^(0|-?[1-9]\d{0,3})$/,
+  int32: /^(0|-?[1-9]\d{0,8})$/,
+  int64: /^(0|-?[1-9]\d{0,17})$/,
+  decimal: /^(0|-?[1-9]\d{0,300})(\.\d{1,300})?$|^NaN$/,
+  float32: notFinite,
+  float64: notFinite,
+}
+
+/** How many digits of a second a time is written with. */
+export function fractionDigits(text: string): number {
+  return /:\d\d\.(\d+)/.exec(text)?.[1]?.length ?? 0
 }

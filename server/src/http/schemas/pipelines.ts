@@ -112,7 +112,15 @@ export const WriteState = Type.Object({ cursor: Cursor })
 export const StateView = Type.Object({ cursor: Cursor, updated_at: Nullable(Timestamp) })
 
 export const SchemaView = Type.Object({
-  columns: Type.Array(Type.Object({ name: Type.String(), type: Type.String() })),
+  columns: Type.Array(
+    Type.Object({
+      name: Type.String(),
+      type: Type.String({
+        description: 'A type that belongs to no system: int64, decimal(10,2), timestamptz, text[] …',
+      }),
+      native_type: Nullable(Type.String({ description: 'What the destination itself calls it' })),
+    }),
+  ),
   changes: Type.Array(Type.Unsafe<import('../../json/json.ts').Json>({})),
   updated_at: Nullable(Timestamp),
 })

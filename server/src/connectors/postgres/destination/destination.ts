@@ -56,7 +56,7 @@ export const postgresDestination: Destination<typeof settings> = {
   display_name: 'PostgreSQL',
   description: 'A table in a PostgreSQL database, loaded by COPY, exactly once.',
   settings,
-  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['copy', 'ndjson'], commits: 'mark' },
+  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['tsv', 'ndjson'], commits: 'mark' },
   example_config: {
     name: 'postgres',
     config: {

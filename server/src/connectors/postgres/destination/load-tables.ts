@@ -1,19 +1,18 @@
 /** The tables that rows are copied into: the target itself, a stage beside it, or a temporary table to merge from. */
-import type { Column } from '../../contract.ts'
 import { quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import type { LoadTable } from './loader.ts'
 import { createMergeTableSql, mergeTable } from './merge.ts'
 import { createStage } from './stage.ts'
-import { createTableSql, readColumns } from './table.ts'
+import { createTableSql, readColumns, type TableColumn } from './table.ts'
 
 export type ColumnTypes = Map<string, string>
 
-export function toTypes(columns: readonly Column[] | null): ColumnTypes | null {
+export function toTypes(columns: readonly TableColumn[] | null): ColumnTypes | null {
   return columns === null ? null : new Map(columns.map(({ name, type }) => [name, type]))
 }
 
-export function toColumns(types: ColumnTypes): Column[] {
+export function toColumns(types: ColumnTypes): TableColumn[] {
   return [...types].map(([name, type]) => ({ name, type }))
 }
 

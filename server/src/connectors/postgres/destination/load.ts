@@ -14,9 +14,9 @@
 
 import type { Json } from '../../../json/json.ts'
 import { type Column, ConnectorError, type Load, type LoadContext } from '../../contract.ts'
-import { withKnownTypes } from '../../types/type-names.ts'
 import { quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { describeColumn, keptType } from '../shared/type-names.ts'
 import { openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
@@ -26,7 +26,7 @@ import { checkKey, mergeRows, mergeTable } from './merge.ts'
 import { createPageQueue, type PageQueue } from './page-queue.ts'
 import { publishStage } from './publish.ts'
 import { dropStage, ordinalColumn, prepareStage, stageName, sweepStages } from './stage.ts'
-import { readColumns } from './table.ts'
+import { readColumns, type TableColumn } from './table.ts'
 
 /**
  * A checkpoint this small waits in memory, and its transaction is over in a moment. Not more, for the server has nothing
@@ -81,7 +81,7 @@ export async function openLoad({ context, attempt, target, openSession }: LoadIn
     }
     await session.script('COMMIT')
     await sweepStages(session, attempt)
-    const existing = (await readColumns(session, target)) ?? (context.schema && withKnownTypes(context.schema))
+    const existing = (await readColumns(session, target)) ?? context.schema?.map(keptColumn) ?? null
     const written = await readColumns(session, strategy === 'stage' ? stage : target)
     if (strategy !== 'merge') have = toTypes(written)
     queue = createPageQueue({
@@ -91,7 +91,7 @@ export async function openLoad({ context, attempt, target, openSession }: LoadIn
       existing: strategy === 'stage' && written !== null ? joinColumns(existing, written) : existing,
       contract: sync.schema_change,
     })
-    if (sync.write === 'upsert' && context.encoding === 'copy') checkKey(queue.shape.written(), sync.primary_key)
+    if (sync.write === 'upsert' && context.encoding === 'tsv') checkKey(queue.shape.written(), sync.primary_key)
     await fault('postgres.open.after')
   }
 
@@ -148,7 +148,7 @@ export async function openLoad({ context, attempt, target, openSession }: LoadIn
     await fault('postgres.checkpoint.committed')
   }
 
-  async function merge(session: Session, columns: Column[]): Promise<void> {
+  async function merge(session: Session, columns: TableColumn[]): Promise<void> {
     checkKey(columns, sync.primary_key)
     const into = targetTable(session, target, toTypes(await readColumns(session, target)), sync.primary_key)
     await reconcile(session, signal, into, columns)
@@ -163,7 +163,10 @@ export async function openLoad({ context, attempt, target, openSession }: LoadIn
     if (columns === null) return
     told = true
     for (const change of changes) log.info(`${target.schema}.${target.table}: ${change}.`)
-    context.saveSchema(columns, changes)
+    context.saveSchema(
+      columns.map(({ name, type }) => describeColumn(name, type)),
+      changes,
+    )
   }
 
   async function publishStaged(cursor: Json): Promise<void> {
@@ -242,8 +245,10 @@ function expectCheckpoint(given: number, expected: number): void {
   throw new ConnectorError('internal', `Checkpoint ${given} was given where ${expected} follows from the mark`)
 }
 
+const keptColumn = (column: Column): TableColumn => ({ name: column.name, type: keptType(column) })
+
 /** The second list decides where both have a column: the stage was widened on from the table. */
-function joinColumns(first: readonly Column[] | null, second: readonly Column[]): Column[] {
+function joinColumns(first: readonly TableColumn[] | null, second: readonly TableColumn[]): TableColumn[] {
   const all = new Map([...(first ?? []), ...second].map((column) => [column.name, column]))
   all.delete(ordinalColumn)
   return [...all.values()]

@@ -2,14 +2,13 @@
  * Rows into one table within a transaction: creates the table or changes it where the rows need it, and keeps one COPY
  * going for as long as the columns stay the same.
  */
-import type { Column } from '../../contract.ts'
-import { isWidening } from '../../types/kinds.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { type CopyIn, copyIn } from './copy-in.ts'
 import { withLock } from './locks.ts'
 import type { QueueItem } from './page-queue.ts'
-import { addColumnSql, widenColumnSql } from './table.ts'
+import { addColumnSql, type TableColumn, widenColumnSql } from './table.ts'
+import { isWidening } from './widening.ts'
 
 export interface LoadTable {
   name: TableName
@@ -17,7 +16,7 @@ export interface LoadTable {
   sql: string
   /** Null while it does not exist. */
   columns: Map<string, string> | null
-  create(columns: readonly Column[]): Promise<Map<string, string>>
+  create(columns: readonly TableColumn[]): Promise<Map<string, string>>
 }
 
 export interface Loader {
@@ -51,7 +50,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
   }
 }
 
-function needsChange(have: Map<string, string> | null, columns: readonly Column[]): boolean {
+function needsChange(have: Map<string, string> | null, columns: readonly TableColumn[]): boolean {
   return have === null || columns.some(({ name, type }) => !have.has(name) || isWidening(have.get(name)!, type))
 }
 
@@ -60,7 +59,7 @@ export async function reconcile(
   session: Session,
   signal: AbortSignal,
   table: LoadTable,
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
 ): Promise<void> {
   table.columns ??= await table.create(columns)
   const have = table.columns

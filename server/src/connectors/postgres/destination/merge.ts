@@ -2,16 +2,17 @@
  * Upsert: rows that were copied beside the table are merged into it by key. Of several rows with one key the last wins.
  * Rows are merged in the order of their keys, so two merges never wait for each other in a circle.
  */
-import { type Column, ConnectorError } from '../../contract.ts'
+import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { ordinalColumn } from './stage.ts'
+import type { TableColumn } from './table.ts'
 
 /** A temporary table with the columns of the records; it goes with the transaction. */
 export const mergeTable = 'pg_temp._sluice_merge'
 
-export function createMergeTableSql(columns: readonly Column[]): string {
+export function createMergeTableSql(columns: readonly TableColumn[]): string {
   const parts = columns.map(({ name, type }) => `${quoteName(name)} ${type}`)
   return `CREATE TEMPORARY TABLE _sluice_merge (${parts.join(', ')}, ${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)) ON COMMIT DROP`
 }
@@ -20,7 +21,7 @@ export interface MergeInput {
   target: TableName
   /** A table with the columns and the ordinal. */
   from: string
-  columns: readonly Column[]
+  columns: readonly TableColumn[]
   key: readonly string[]
 }
 
@@ -48,7 +49,7 @@ export async function mergeRows(session: Session, { target, from, columns, key }
   )
 }
 
-export function checkKey(columns: readonly Column[], key: readonly string[]): void {
+export function checkKey(columns: readonly TableColumn[], key: readonly string[]): void {
   if (key.length === 0)
     throw new ConnectorError(
       'config',

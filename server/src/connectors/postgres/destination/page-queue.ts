@@ -1,19 +1,19 @@
 /**
- * Pages on their way into a table, encoded as COPY text, with the columns they were encoded for. They wait here until
+ * Pages on their way into a table, as tab-separated text, with the columns they were encoded for. They wait here until
  * there is enough to begin with, so that a slow source does not keep a transaction, and with it locks, open while it thinks.
  */
 import { isUtf8 } from 'node:buffer'
 import { MalformedJson } from '../../../json/malformed.ts'
 import { type Column, ConnectorError, type Encoding, type Page, type SchemaChange } from '../../contract.ts'
-import { createRecordEncoder } from '../../types/record-encoder.ts'
-import { requireTypeNames } from '../../types/type-names.ts'
-import { pickFields } from './fields.ts'
-import { createShape, describeChange, type Shape } from './shape.ts'
+import { RecordEncoder } from '../../types/record-encoder.ts'
+import { pickFields } from '../../types/tsv.ts'
+import { describeChange, Shape } from './shape.ts'
+import type { TableColumn } from './table.ts'
 
 export interface QueueItem {
   rows: Buffer
   /** The fields of the rows in order, with the types they are written for. */
-  columns: Column[]
+  columns: TableColumn[]
   /** Called once the rows have left. */
   release?: () => void
 }
@@ -34,13 +34,12 @@ export interface PageQueue {
 export interface QueueOptions {
   encoding: Encoding
   declared: Column[] | null
-  existing: readonly Column[] | null
+  existing: readonly TableColumn[] | null
   contract: SchemaChange
 }
 
 export function createPageQueue(options: QueueOptions): PageQueue {
-  requireTypeNames(options.declared ?? [])
-  const shape = createShape({ existing: options.existing, contract: options.contract })
+  const shape = new Shape(options)
   const items: QueueItem[] = []
   let size = 0
   const queue = (item: QueueItem) => {
@@ -49,8 +48,8 @@ export function createPageQueue(options: QueueOptions): PageQueue {
   }
   const changes = options.declared === null ? [] : describeChange(shape.declare(options.declared))
   const adder =
-    options.encoding === 'copy'
-      ? createCopyAdder(options.declared ?? [], shape, queue)
+    options.encoding === 'tsv'
+      ? createRowAdder(options.declared ?? [], shape, queue)
       : createJsonAdder(options, shape, queue, changes)
   return {
     shape,
@@ -80,7 +79,7 @@ interface Adder {
 }
 
 /** Rows pass as they are; only where the contract drops a column must its fields be cut out. */
-function createCopyAdder(declared: readonly Column[], shape: Shape, queue: (item: QueueItem) => void): Adder {
+function createRowAdder(declared: readonly Column[], shape: Shape, queue: (item: QueueItem) => void): Adder {
   const kept = shape.encoderColumns().map((column) => column.ignored !== true)
   const columns = shape.written()
   if (columns.length === 0)
@@ -102,7 +101,7 @@ function createJsonAdder(
   queue: (item: QueueItem) => void,
   changes: string[],
 ): Adder {
-  const encoder = createRecordEncoder(shape.encoderColumns(), {
+  const encoder = new RecordEncoder(shape.encoderColumns(), {
     dropMismatches: options.contract === 'discard' && options.existing !== null,
   })
   let waiting = 0

@@ -3,15 +3,15 @@
  * the stage in its place, or exchanges the rows where it may not (swap.ts). TRUNCATE is never used: a reader with an older
  * snapshot would find the table empty.
  */
-import { type Column, ConnectorError, type RunLog, type Sync } from '../../contract.ts'
-import { isWidening } from '../../types/kinds.ts'
+import { ConnectorError, type RunLog, type Sync } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { withLock } from './locks.ts'
 import { mergeRows } from './merge.ts'
 import { ordinalColumn } from './stage.ts'
 import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlderSnapshots } from './swap.ts'
-import { addColumnSql, createTableSql, readColumns, widenColumnSql } from './table.ts'
+import { addColumnSql, createTableSql, readColumns, type TableColumn, widenColumnSql } from './table.ts'
+import { isWidening } from './widening.ts'
 
 export interface PublishInput {
   session: Session
@@ -21,7 +21,7 @@ export interface PublishInput {
   target: TableName
   stage: TableName
   /** Columns that a target which does not exist yet gets, where no rows came. */
-  columns: readonly Column[]
+  columns: readonly TableColumn[]
   /** The transaction that changed the mark last: all staged rows are at least that old. */
   staged_by: string
   fault(point: string): Promise<void> | void
@@ -57,7 +57,7 @@ async function hasRows(session: Session, table: TableName): Promise<boolean> {
 
 async function publishNothing(
   { session, target, sync, columns, log }: PublishInput,
-  existing: Column[] | null,
+  existing: TableColumn[] | null,
 ): Promise<string[]> {
   if (existing === null) {
     if (columns.length === 0) return []
@@ -77,8 +77,8 @@ async function publishNothing(
 /** Brings the target to hold what was staged: creates it, adds and widens columns. */
 async function matchTarget(
   { session, signal, target, sync }: PublishInput,
-  existing: Column[] | null,
-  staged: readonly Column[],
+  existing: TableColumn[] | null,
+  staged: readonly TableColumn[],
 ): Promise<string[]> {
   if (existing === null) {
     await session.script(createTableSql(target, staged, sync.write === 'upsert' ? sync.primary_key : []))
@@ -103,8 +103,8 @@ async function matchTarget(
 
 async function replaceRows(
   input: PublishInput,
-  existing: Column[] | null,
-  staged: readonly Column[],
+  existing: TableColumn[] | null,
+  staged: readonly TableColumn[],
 ): Promise<string[]> {
   const { session, signal, target, stage, fault } = input
   if (existing === null) {
@@ -134,7 +134,7 @@ async function replaceRows(
   return changes
 }
 
-function describeDifference(before: readonly Column[], after: readonly Column[]): string[] {
+function describeDifference(before: readonly TableColumn[], after: readonly TableColumn[]): string[] {
   const have = new Map(before.map(({ name, type }) => [name, type]))
   return after.flatMap(({ name, type }) => {
     const old = have.get(name)
@@ -146,7 +146,7 @@ function describeDifference(before: readonly Column[], after: readonly Column[])
 /** The old rows go and the new ones come, for all who look in one moment. */
 async function exchangeRows(
   { session, signal, target, stage }: PublishInput,
-  staged: readonly Column[],
+  staged: readonly TableColumn[],
 ): Promise<void> {
   await withLock(session, signal, target.table, () =>
     session.script(`LOCK TABLE ${quoteTable(target)} IN SHARE ROW EXCLUSIVE MODE`),

@@ -3,14 +3,17 @@
  * fit. A field gets its column when it is first seen with a value. What the contract `schema_change` does not allow is
  * dropped or refused here.
  */
-import { type Column, ConnectorError, type SchemaChange } from '../../contract.ts'
-import { inferType, type Kinds, widenDeclared, widenType } from '../../types/kinds.ts'
+import { type Column, ConnectorError, type Encoding, type SchemaChange } from '../../contract.ts'
+import { inferType, type Kinds } from '../../types/kinds.ts'
 import { createNamer, makeSafe, postgresNames } from '../../types/names.ts'
-import type { EncoderColumn } from '../../types/record-encoder.ts'
+import type { EncoderColumn } from '../../types/slots.ts'
+import { declaredType, neutralType, postgresType } from '../shared/type-names.ts'
+import type { TableColumn } from './table.ts'
+import { fractionOf, widenDeclared, widenForValues } from './widening.ts'
 
 export interface ShapeChange {
-  added: Column[]
-  widened: { column: Column; from: string }[]
+  added: TableColumn[]
+  widened: { column: TableColumn; from: string }[]
 }
 
 interface Field {
@@ -20,133 +23,146 @@ interface Field {
   state: 'written' | 'untyped' | 'ignored'
 }
 
-export interface Shape {
-  /** Columns of the table as it will be after all changes so far. */
-  readonly columns: Column[]
-  /** For the encoder, in the order of COPY's column list. */
-  encoderColumns(): EncoderColumn[]
-  /** The columns that are written, in the same order. */
-  written(): Column[]
-  /** Takes a survey of fields that do not fit. */
-  absorb(survey: Map<string, Kinds>): ShapeChange
-  /** Takes the columns that a source declares; the result says which of them are written. */
-  declare(columns: readonly Column[]): ShapeChange
-  /** Fields that the contract dropped. */
-  readonly ignored: string[]
-}
-
 export interface ShapeOptions {
   /** Columns of the existing table, or those kept from the last run, or null for a table that is yet to be shaped. */
-  existing: readonly Column[] | null
+  existing: readonly TableColumn[] | null
   contract: SchemaChange
+  encoding: Encoding
 }
 
-export function createShape({ existing, contract }: ShapeOptions): Shape {
-  const columns: Column[] = (existing ?? []).map((column) => ({ ...column }))
-  const byName = new Map(columns.map((column) => [column.name, column]))
-  const fields = new Map<string, Field>()
-  const mapped = new Set<string>()
-  const strict = contract !== 'evolve' && existing !== null
-  const nameKey = createNamer(postgresNames)
+export class Shape {
+  readonly #contract: SchemaChange
+  readonly #encoding: Encoding
+  /** The table may not change. */
+  readonly #strict: boolean
+  readonly #columns: Map<string, TableColumn>
+  readonly #fields = new Map<string, Field>()
+  readonly #taken = new Set<string>()
+  readonly #nameKey = createNamer(postgresNames)
 
-  function chooseName(key: string): string {
-    // A field finds the column that an earlier run made for it, also where its name had to be cut.
-    const safe = makeSafe(key, postgresNames)
-    if (byName.has(safe) && !mapped.has(safe)) {
-      nameKey(key)
-      return safe
+  constructor({ existing, contract, encoding }: ShapeOptions) {
+    this.#contract = contract
+    this.#encoding = encoding
+    this.#strict = contract !== 'evolve' && existing !== null
+    this.#columns = new Map((existing ?? []).map((column) => [column.name, { ...column }]))
+  }
+
+  /** For the encoder, in the order of COPY's column list. */
+  encoderColumns(): EncoderColumn[] {
+    return [...this.#fields.values()].map(({ key, type, state }) => {
+      const fraction = fractionOf(type)
+      return {
+        key,
+        type: neutralType(type),
+        ...(fraction === undefined ? {} : { fraction }),
+        ignored: state === 'ignored',
+        untyped: state === 'untyped',
+      }
+    })
+  }
+
+  /** The columns that are written, in the same order. */
+  written(): TableColumn[] {
+    return [...this.#fields.values()]
+      .filter(({ state }) => state === 'written')
+      .map(({ name, type }) => ({ name, type }))
+  }
+
+  /** Fields that the contract dropped. */
+  get ignored(): string[] {
+    return [...this.#fields.values()].filter(({ state }) => state === 'ignored').map(({ key }) => key)
+  }
+
+  /** Takes a survey of fields that do not fit. */
+  absorb(survey: Map<string, Kinds>): ShapeChange {
+    const change: ShapeChange = { added: [], widened: [] }
+    for (const [key, kinds] of survey) {
+      const field = this.#fields.get(key)
+      const inferred = inferType(kinds)
+      const type = inferred === null ? null : postgresType(inferred)
+      // Whether values fit a column that was there before is for the encoder to see, which knows its type then.
+      if (field === undefined) this.#addField(key, type, change)
+      else if (field.state === 'untyped') {
+        field.type = type ?? 'text'
+        this.#place(field, change)
+      } else if (field.state === 'written') this.#widen(field, widenForValues(field.type, kinds), change)
     }
-    let name = nameKey(key)
-    while (mapped.has(name)) name = nameKey(key)
-    return name
+    return change
   }
 
-  function refuse(what: string): never {
-    throw new ConnectorError(
-      'destination',
-      `The schema changed and config.sync.schema_change is fail: ${what}. Change the table, or set schema_change to evolve or discard`,
-    )
+  /** Takes the columns that a source declares; the result says which of them are written. */
+  declare(declared: readonly Column[]): ShapeChange {
+    const change: ShapeChange = { added: [], widened: [] }
+    for (const column of declared) {
+      const type = declaredType(column)
+      const field = this.#addField(column.name, type, change)
+      if (field.state === 'written') this.#widen(field, widenDeclared(field.type, type, this.#encoding), change)
+    }
+    return change
   }
 
-  function addField(key: string, type: string | null, change: ShapeChange): Field {
+  #addField(key: string, type: string | null, change: ShapeChange): Field {
     const field: Field = {
       key,
-      name: chooseName(key),
+      name: this.#chooseName(key),
       type: type ?? 'text',
       state: type === null ? 'untyped' : 'written',
     }
-    const column = byName.get(field.name)
+    const column = this.#columns.get(field.name)
     if (column) {
       field.type = column.type
       field.state = 'written'
-    } else if (type !== null) place(field, change)
-    mapped.add(field.name)
-    fields.set(key, field)
+    } else if (type !== null) this.#place(field, change)
+    this.#taken.add(field.name)
+    this.#fields.set(key, field)
     return field
   }
 
+  #chooseName(key: string): string {
+    // A field finds the column that an earlier run made for it, also where its name had to be cut.
+    const safe = makeSafe(key, postgresNames)
+    if (this.#columns.has(safe) && !this.#taken.has(safe)) {
+      this.#nameKey(key)
+      return safe
+    }
+    let name = this.#nameKey(key)
+    while (this.#taken.has(name)) name = this.#nameKey(key)
+    return name
+  }
+
   /** Makes a column for a field that has none. */
-  function place(field: Field, change: ShapeChange): void {
-    if (strict) {
-      if (contract === 'fail') refuse(`the field ${field.key} is new`)
+  #place(field: Field, change: ShapeChange): void {
+    if (this.#strict) {
+      if (this.#contract === 'fail') refuse(`the field ${field.key} is new`)
       field.state = 'ignored'
       return
     }
     const column = { name: field.name, type: field.type }
-    columns.push(column)
-    byName.set(column.name, column)
+    this.#columns.set(column.name, column)
     change.added.push({ ...column })
     field.state = 'written'
   }
 
-  function widen(field: Field, type: string | null, change: ShapeChange): void {
+  #widen(field: Field, type: string | null, change: ShapeChange): void {
     if (type === null) return
-    const column = byName.get(field.name)!
-    if (strict) {
-      if (contract === 'fail') refuse(`values of ${field.key} no longer fit ${column.type}, they need ${type}`)
+    const column = this.#columns.get(field.name)!
+    if (this.#strict) {
+      if (this.#contract === 'fail') refuse(`values of ${field.key} no longer fit ${column.type}, they need ${type}`)
+      // The encoder drops single values of JSON lines; typed rows are never looked into, so the whole field goes.
+      if (this.#encoding !== 'ndjson') field.state = 'ignored'
       return
     }
     change.widened.push({ column: { name: column.name, type }, from: column.type })
     column.type = type
     field.type = type
   }
+}
 
-  return {
-    columns,
-    encoderColumns: () =>
-      [...fields.values()].map(({ key, type, state }) => ({
-        key,
-        type,
-        ignored: state === 'ignored',
-        untyped: state === 'untyped',
-      })),
-    written: () =>
-      [...fields.values()].filter(({ state }) => state === 'written').map(({ name, type }) => ({ name, type })),
-    absorb(survey) {
-      const change: ShapeChange = { added: [], widened: [] }
-      for (const [key, kinds] of survey) {
-        const field = fields.get(key)
-        // Whether values fit a column that was there before is for the encoder to see, which knows its type then.
-        if (field === undefined) addField(key, inferType(kinds), change)
-        else if (field.state === 'untyped') {
-          field.type = inferType(kinds) ?? 'text'
-          place(field, change)
-        } else if (field.state === 'written') widen(field, widenType(field.type, kinds), change)
-      }
-      return change
-    },
-    declare(declared) {
-      const change: ShapeChange = { added: [], widened: [] }
-      for (const { name, type } of declared) {
-        const field = addField(name, type, change)
-        if (field.state === 'written') widen(field, widenDeclared(field.type, type), change)
-      }
-      return change
-    },
-    get ignored() {
-      return [...fields.values()].filter(({ state }) => state === 'ignored').map(({ key }) => key)
-    },
-  }
+function refuse(what: string): never {
+  throw new ConnectorError(
+    'destination',
+    `The schema changed and config.sync.schema_change is fail: ${what}. Change the table, or set schema_change to evolve or discard`,
+  )
 }
 
 export function describeChange({ added, widened }: ShapeChange): string[] {

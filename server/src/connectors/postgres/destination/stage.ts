@@ -3,12 +3,11 @@
  * attempt. A mark names the one it uses; a table that no mark names belongs to nobody and is swept.
  */
 import { createHash } from 'node:crypto'
-import type { Column } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { type LoadAttempt, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
 import { findSwapObstacles } from './swap.ts'
-import { readColumns } from './table.ts'
+import { readColumns, type TableColumn } from './table.ts'
 
 const prefix = '_sluice_s_'
 /** Orders the records of a staged upsert, for where they lie in the table does not. */
@@ -55,7 +54,7 @@ export async function dropStage(session: Session, attempt: LoadAttempt, mark: Ma
 export async function createStage(
   session: Session,
   stage: TableName,
-  options: { like: TableName | null; columns: readonly Column[]; ordered: boolean },
+  options: { like: TableName | null; columns: readonly TableColumn[]; ordered: boolean },
 ): Promise<void> {
   if (options.like && (await findSwapObstacles(session, options.like)).length === 0) {
     const compression = session.version >= 140000 ? ' INCLUDING COMPRESSION' : ''

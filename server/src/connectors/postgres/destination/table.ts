@@ -1,12 +1,17 @@
 /** The shape of a table in the target database, read and changed. */
-import type { Column } from '../../contract.ts'
-import { normalizeType } from '../../types/kinds.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { normalizeType } from '../shared/type-names.ts'
+
+/** A column with the name that PostgreSQL has for its type (type-names.ts: one name for each). */
+export interface TableColumn {
+  name: string
+  type: string
+}
 
 /** Null where there is no such table. Generated columns are left out: nobody can write them. */
-export async function readColumns(session: Session, name: TableName): Promise<Column[] | null> {
-  const rows = await session.query<Column & { kind: string }>(
+export async function readColumns(session: Session, name: TableName): Promise<TableColumn[] | null> {
+  const rows = await session.query<TableColumn & { kind: string }>(
     `SELECT a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type, c.relkind::text AS kind
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -19,7 +24,7 @@ export async function readColumns(session: Session, name: TableName): Promise<Co
 
 export function createTableSql(
   name: TableName,
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
   primaryKey: readonly string[] = [],
 ): string {
   const parts = columns.map((column) => `${quoteName(column.name)} ${column.type}`)
@@ -27,11 +32,11 @@ export function createTableSql(
   return `CREATE TABLE ${quoteTable(name)} (${parts.join(', ')})`
 }
 
-export function addColumnSql(name: TableName, column: Column): string {
+export function addColumnSql(name: TableName, column: TableColumn): string {
   return `ALTER TABLE ${quoteTable(name)} ADD COLUMN IF NOT EXISTS ${quoteName(column.name)} ${column.type}`
 }
 
-export function widenColumnSql(name: TableName, column: Column, from: string): string {
+export function widenColumnSql(name: TableName, column: TableColumn, from: string): string {
   const quoted = quoteName(column.name)
   return `ALTER TABLE ${quoteTable(name)} ALTER COLUMN ${quoted} TYPE ${column.type} USING ${convert(quoted, from, column.type)}`
 }
@@ -42,5 +47,7 @@ function convert(column: string, from: string, to: string): string {
     // As it was written in the records: ISO 8601 with a T, and Z for UTC.
     return `regexp_replace(to_json(${column}) #>> '{}', '\\+00:00$', 'Z')`
   }
+  // A float becomes the decimal that it is written as; the cast alone would round it to fifteen digits.
+  if (to.startsWith('numeric') && from.startsWith('float')) return `${column}::text::${to}`
   return `${column}::${to}`
 }

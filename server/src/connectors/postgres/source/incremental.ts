@@ -154,7 +154,7 @@ async function* cutPages(
   atEnd: (group: TieGroup) => void,
 ): AsyncGenerator<Page> {
   for await (const { bytes } of rows) {
-    const { used, records } = stripRows(bytes, encoding === 'copy' ? 9 : 2, group)
+    const { used, records } = stripRows(bytes, encoding === 'tsv' ? 9 : 2, group)
     if (records > 0) yield { bytes: bytes.subarray(0, used), records, cursor: group.state() }
   }
   atEnd(group)

@@ -1,6 +1,7 @@
 /** The columns a pipeline chose, as SQL: what is excluded never leaves the database, what is hashed leaves it hashed. */
 import { type Column, type ColumnChoice, ConnectorError, type Encoding } from '../../contract.ts'
 import { quoteName } from '../shared/names.ts'
+import { describeColumn } from '../shared/type-names.ts'
 import type { Relation, SourceColumn } from './relation.ts'
 
 export interface Projection {
@@ -35,7 +36,7 @@ export function projectColumns(relation: Relation, choice: ColumnChoice): Projec
     if (columns.some((other) => other.name === name))
       throw new ConnectorError('config', `config.columns.rename gives two columns the name ${name}`)
     const hash = hashed.has(column.name)
-    columns.push({ name, type: hash ? 'text' : column.type.name })
+    columns.push(hash ? { name, type: 'text' } : describeColumn(name, column.type.name))
     list.push(hash ? hashOf(column) : column.type.convert(reference(column)))
     jsonList.push(`${hash ? hashOf(column) : column.type.convertJson(reference(column))} AS ${quoteName(name)}`)
   }
@@ -85,7 +86,7 @@ export function buildCopy(
 ): string {
   const extra = hidden.map((expression) => `, ${expression}`).join('')
   const from = `FROM ${relation.from} AS t ${tail}`
-  if (encoding === 'copy') return `COPY (SELECT ${projection.list}${extra} ${from}) TO STDOUT`
+  if (encoding === 'tsv') return `COPY (SELECT ${projection.list}${extra} ${from}) TO STDOUT`
   if (hidden.length === 0)
     return `COPY (SELECT row_to_json(_sluice_row) FROM (SELECT ${projection.jsonList} ${from}) AS _sluice_row) TO STDOUT${jsonLines}`
   return `COPY (SELECT (SELECT row_to_json(_sluice_row) FROM (SELECT ${projection.jsonList}) AS _sluice_row)${extra} ${from}) TO STDOUT${jsonLines}`

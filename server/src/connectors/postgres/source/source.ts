@@ -75,7 +75,7 @@ export const postgresSource: Source<typeof settings> = {
   settings,
   streams: 'dynamic',
   auth_types: ['none'],
-  capabilities: { incremental: true, resumable: true, parallel: true, columns: true, encodings: ['copy', 'ndjson'] },
+  capabilities: { incremental: true, resumable: true, parallel: true, columns: true, encodings: ['tsv', 'ndjson'] },
   example_config: {
     name: 'postgres',
     stream: 'public.orders',
@@ -136,11 +136,11 @@ function explain(context: SourceContext<Settings>, error: unknown): unknown {
 }
 
 async function openReading(context: ReadContext<Settings>): Promise<Reading> {
-  const encoding = context.accepts.find((candidate) => candidate === 'copy' || candidate === 'ndjson')
+  const encoding = context.accepts.find((candidate) => candidate === 'tsv' || candidate === 'ndjson')
   if (!encoding)
     throw new ConnectorError(
       'config',
-      `postgres gives copy and ndjson, and the destination accepts ${context.accepts.join(', ')}`,
+      `postgres gives tsv and ndjson, and the destination accepts ${context.accepts.join(', ')}`,
     )
   const session = await openSourceSession(context)
   try {

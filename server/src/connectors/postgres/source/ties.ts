@@ -2,6 +2,7 @@
 
 import type { Json } from '../../../json/json.ts'
 import type { Encoding } from '../../contract.ts'
+import { unescapeField } from '../../types/tsv.ts'
 import { SEEN_LIMIT } from './cursor-state.ts'
 
 export interface TieGroup {
@@ -24,7 +25,7 @@ interface TieOptions {
 }
 
 export function createTieGroup({ encoding, identity, boundary, known, inside }: TieOptions): TieGroup {
-  const decode = encoding === 'copy' ? unescapeCopy : (text: string) => (text === '' ? null : text)
+  const decode = encoding === 'tsv' ? unescapeField : (text: string) => (text === '' ? null : text)
   const waiting = new Map<string, number>()
   for (const item of known) waiting.set(item, (waiting.get(item) ?? 0) + 1)
   let currentRaw: string | null = null
@@ -100,12 +101,4 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
     at = end + 1
   }
   return { used: to, records }
-}
-
-const copyLetters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
-
-/** A field of COPY's text form. */
-function unescapeCopy(text: string): string | null {
-  if (text === '\\N') return null
-  return text.includes('\\') ? text.replace(/\\(.)/g, (_, letter: string) => copyLetters[letter] ?? letter) : text
 }

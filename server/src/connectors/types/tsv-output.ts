@@ -1,11 +1,13 @@
 /**
- * Values in PostgreSQL's COPY text form. Tabs, newlines and backslashes are the only bytes that mean something there;
+ * JSON values as fields of tab-separated text. Tabs, newlines and backslashes are the only bytes that mean something there;
  * JSON's \b \f \n \r \t \\ happen to be written the same way, so most escapes pass as they are.
  */
+import { escapeField } from './tsv.ts'
+
 export interface Output {
   bytes: Buffer
   used: number
-  /** Characters that PostgreSQL cannot hold and that became U+FFFD. */
+  /** Characters that databases cannot hold and that became U+FFFD. */
   replaced: number
   reserve(size: number): void
   /** The bytes so far; the output begins anew. */
@@ -63,7 +65,7 @@ export function writeString(output: Output, page: Buffer, start: number, end: nu
       at = writeCodePoint(output, page, at, end)
       continue
     }
-    // \" and \/ stand for themselves, the others are COPY's own escapes.
+    // \" and \/ stand for themselves, the others are escapes here too.
     if (letter !== 34 && letter !== 47) bytes[output.used++] = BACKSLASH
     bytes[output.used++] = letter
     at += 2
@@ -143,4 +145,55 @@ function writeJsonEscape(output: Output, page: Buffer, at: number, end: number):
     }
   }
   return at + length
+}
+
+/**
+ * A JSON array as a list, `{1,NULL,"b c"}`. Strings are always quoted, so that `"null"` stays a text; lists in it are lists
+ * again, and objects the text of their JSON.
+ */
+export function writeList(output: Output, page: Buffer, start: number, end: number): void {
+  const value: unknown = JSON.parse(page.toString('utf8', start, end), keepDigits as Reviver)
+  const text = formatList(value).replace(UNSTORABLE, () => {
+    output.replaced += 1
+    return '\ufffd'
+  })
+  const field = escapeField(text)
+  output.reserve(Buffer.byteLength(field))
+  output.used += output.bytes.write(field, output.used)
+}
+
+/** What PostgreSQL and others cannot store: U+0000 and halves of surrogate pairs. */
+const UNSTORABLE = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
+
+/** A number as it was written. */
+class Digits {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** The compiler does not know of the third argument yet. */
+type Reviver = (key: string, value: unknown) => unknown
+
+function keepDigits(_key: string, value: unknown, context: { source: string }): unknown {
+  return typeof value === 'number' ? new Digits(context.source) : value
+}
+
+function formatList(value: unknown): string {
+  if (value === null) return 'NULL'
+  if (value instanceof Digits) return value.text
+  if (typeof value === 'boolean') return value ? 't' : 'f'
+  if (Array.isArray(value)) return `{${value.map(formatList).join(',')}}`
+  const text = typeof value === 'string' ? value : formatJson(value)
+  return `"${text.replace(/[\\"]/g, '\\$&')}"`
+}
+
+function formatJson(value: unknown): string {
+  if (value instanceof Digits) return value.text
+  if (Array.isArray(value)) return `[${value.map(formatJson).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return `{${Object.entries(value)
+    .map(([key, field]) => `${JSON.stringify(key)}:${formatJson(field)}`)
+    .join(',')}}`
 }

@@ -1,0 +1,100 @@
+/**
+ * What a column of a table must become before other values fit. It keeps its type where it holds them already, and where
+ * PostgreSQL itself reads them or says no (a text that holds uuids still goes into a uuid column); what it would round, cut
+ * or move by a zone widens it (types/widening.ts), and where no type of its family holds both, it becomes text.
+ */
+import type { Encoding } from '../../contract.ts'
+import { Kind, type Kinds, widenType } from '../../types/kinds.ts'
+import { commonType } from '../../types/widening.ts'
+import { neutralType, type PostgresType, parsePostgresType, postgresType } from '../shared/type-names.ts'
+
+const isJson = (base: string): boolean => base === 'json' || base === 'jsonb'
+const isText = (base: string): boolean => base === 'text' || base === 'varchar' || base === 'bpchar'
+
+/** Types whose sizes are digits of a second; without any there are six. */
+const timed = ['time', 'timetz', 'timestamp', 'timestamptz']
+const MOST_FRACTION = 6
+
+/** The most characters that a value of these types is written with. */
+const lengths: Record<string, number> = { boolean: 5, int2: 6, int4: 11, int8: 20, uuid: 36, date: 13 }
+
+/**
+ * The type that a column of `have` needs before values declared as `declared` fit, or null where it holds them. In JSON
+ * lines a json column takes everything, for every value is JSON there.
+ */
+export function widenDeclared(have: string, declared: string, encoding: Encoding = 'tsv'): string | null {
+  const [from, to] = [parsePostgresType(have), parsePostgresType(declared)]
+  if (have === declared || have === 'text') return null
+  if (from.list && to.list) {
+    const element = widenDeclared(elementOf(have), elementOf(declared), encoding)
+    return element === null ? null : `${element}[]`
+  }
+  if (!from.list && isJson(from.base))
+    return encoding === 'ndjson' || (!to.list && (isJson(to.base) || isText(to.base))) ? null : 'text'
+  if (from.list || to.list) return 'text'
+  if (isText(from.base)) return longest(to) <= (from.sizes[0] ?? Number.POSITIVE_INFINITY) ? null : 'text'
+  if (sameFamily(from, to)) return widenFraction(from, to)
+  if (from.base === 'date' && to.base === 'timestamp') return declared
+  return widenAcross(have, from, declared, to)
+}
+
+const elementOf = (list: string): string => list.replace(/\[\]$/, '')
+
+function longest({ base, sizes }: PostgresType): number {
+  const length = base === 'varchar' || base === 'bpchar' ? sizes[0] : lengths[base]
+  return length ?? Number.POSITIVE_INFINITY
+}
+
+function sameFamily(from: PostgresType, to: PostgresType): boolean {
+  if (from.base.startsWith('interval') && to.base.startsWith('interval')) return true
+  return from.base === to.base && timed.includes(from.base)
+}
+
+/** More digits of a second, and for an interval all of its fields. */
+function widenFraction(from: PostgresType, to: PostgresType): string | null {
+  const fraction = to.sizes[0] ?? MOST_FRACTION
+  const kept = from.sizes[0] ?? MOST_FRACTION
+  const base = from.base === to.base ? from.base : 'interval'
+  if (base === from.base && fraction <= kept) return null
+  const most = Math.max(fraction, kept)
+  return most === MOST_FRACTION ? base : `${base}(${most})`
+}
+
+function widenAcross(have: string, from: PostgresType, declared: string, to: PostgresType): string | null {
+  const own = neutralType(have)
+  // Not ours to judge: inet, ranges, enums, uuid and the like read a text by themselves, or refuse it.
+  if (own === 'text' || own === 'uuid')
+    return isText(to.base) || (from.base === 'inet' && to.base === 'cidr') ? null : 'text'
+  const other = neutralType(declared)
+  const common = commonType(own, other)
+  if (common === 'text') return 'text'
+  // A numeric that rounds to tens, or to more places than it has, is no decimal that we know the limits of.
+  const strange = from.base === 'numeric' && from.sizes.length > 0 && own === 'decimal'
+  if (common === own && !strange) return null
+  return common === other ? declared : postgresType(common)
+}
+
+/** The type for a column of `have` once values of these kinds must fit too, each of which did not. */
+export function widenForValues(have: string, kinds: Kinds): string | null {
+  const { base, sizes, list } = parsePostgresType(have)
+  if (timed.includes(base) && sizes.length > 0 && !list) {
+    const own =
+      base === 'timestamptz' ? Kind.timestamptz : base === 'timestamp' ? Kind.timestamp | Kind.date : Kind.text
+    if ((kinds & ~own) === 0) return base
+    if (own === Kind.text) return 'text'
+  }
+  const wider = widenType(neutralType(have), kinds)
+  return wider === null ? null : postgresType(wider)
+}
+
+/** Digits of a second that a column keeps, where it does not keep all six. */
+export function fractionOf(type: string): number | undefined {
+  const { base, sizes, list } = parsePostgresType(type)
+  return timed.includes(base) && !list ? sizes[0] : undefined
+}
+
+/** Whether a column of type `from` holds more as `to`. Two that merely differ are not: others may have widened it already. */
+export function isWidening(from: string, to: string): boolean {
+  if (from === to || from === 'jsonb' || from === 'json') return false
+  return to === 'jsonb' || to === 'text' || widenDeclared(from, to) === to
+}

@@ -1,0 +1,60 @@
+/** The digits of a decimal number as it is written in JSON. Nothing here passes through a float unless it must. */
+
+const FORM = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
+
+/** The number is 0.`significant` times ten to the `point`. */
+interface Significant {
+  significant: string
+  point: number
+}
+
+function readSignificant(text: string): Significant | null {
+  const match = FORM.exec(text)
+  if (match === null) return null
+  const [, whole = '', fraction = '', exponent = '0'] = match
+  const all = `${whole}${fraction}`
+  const leading = /^0*/.exec(all)![0].length
+  const significant = all.slice(leading).replace(/0+$/, '')
+  return { significant, point: significant === '' ? 0 : whole.length - leading + Number(exponent) }
+}
+
+/** How many digits the number needs before and after the point; null where it is no number. */
+export function countDigits(text: string): { whole: number; scale: number } | null {
+  const read = readSignificant(text)
+  if (read === null) return null
+  const { significant, point } = read
+  return { whole: Math.max(0, point), scale: Math.max(0, significant.length - point) }
+}
+
+/** Whether both are the same number, to the last digit. */
+function sameNumber(one: string, other: string): boolean {
+  const [left, right] = [readSignificant(one), readSignificant(other)]
+  return left !== null && right !== null && left.significant === right.significant && left.point === right.point
+}
+
+/** Every decimal of this many digits comes back from a float as it went in. */
+export const FLOAT64_DIGITS = 15
+export const FLOAT32_DIGITS = 6
+
+/** Whether a double gives the number back digit for digit. */
+export function fitsFloat64(text: string): boolean {
+  const value = Number(text)
+  return Number.isFinite(value) && (isShort(text, FLOAT64_DIGITS) || sameNumber(String(Math.abs(value)), text))
+}
+
+export function fitsFloat32(text: string): boolean {
+  const value = Math.abs(Math.fround(Number(text)))
+  if (!Number.isFinite(value) || (value === 0 && !isShort(text, 0))) return false
+  if (isShort(text, FLOAT32_DIGITS)) return true
+  // The shortest text that stands for this float and no other.
+  for (let digits = FLOAT32_DIGITS + 1; digits <= 9; digits += 1) {
+    const shown = value.toPrecision(digits)
+    if (Math.fround(Number(shown)) === value) return sameNumber(shown, text)
+  }
+  return false
+}
+
+function isShort(text: string, digits: number): boolean {
+  const read = readSignificant(text)
+  return read !== null && read.significant.length <= digits && Math.abs(read.point) < 37
+}

@@ -1,0 +1,55 @@
+/**
+ * Fields of tab-separated text: the encoding `tsv` of the contract. A field ends at a raw tab and a row at a raw newline,
+ * always, for both are written as escapes inside of values.
+ */
+
+const letters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
+const escapes: Record<string, string> = {
+  '\\': '\\\\',
+  ...Object.fromEntries(Object.entries(letters).map(([letter, character]) => [character, `\\${letter}`])),
+}
+
+export function escapeField(text: string | null): string {
+  if (text === null) return '\\N'
+  return text.replace(/[\\\b\f\n\r\t\v]/g, (character) => escapes[character]!)
+}
+
+export function unescapeField(field: string): string | null {
+  if (field === '\\N') return null
+  return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter) : field
+}
+
+/** The values of all rows. */
+export function parseRows(bytes: Buffer): (string | null)[][] {
+  return bytes
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split('\t').map(unescapeField))
+}
+
+/** Rows with only some of their fields. */
+export function pickFields(bytes: Buffer, kept: readonly boolean[]): Buffer {
+  const picked = Buffer.allocUnsafe(bytes.length)
+  let to = 0
+  let field = 0
+  let first = true
+  let from = 0
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at]!
+    if (byte !== 9 && byte !== 10) continue
+    if (kept[field]) {
+      if (!first) picked[to++] = 9
+      to += bytes.copy(picked, to, from, at)
+      first = false
+    }
+    field += 1
+    if (byte === 10) {
+      picked[to++] = 10
+      field = 0
+      first = true
+    }
+    from = at + 1
+  }
+  return picked.subarray(0, to)
+}
