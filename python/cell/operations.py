@@ -10,7 +10,7 @@ from cell.report import SOURCE_FILE, JobError
 from cell.validator import validate
 from svc.errors import ConfigError
 from svc.source.loader import load_source
-from svc.source.records import RecordEncoder
+from svc.source.records import RecordEncoder, each_record
 
 MAX_STATE_BYTES = 1 << 20
 PAGE_BYTES = 128 * 1024
@@ -60,6 +60,11 @@ class StateWatch:
                 self._seen = copy.deepcopy(source.state)
                 self.changed = self._count > 0
                 self.covered = self._count
+            if isinstance(record, (list, tuple)):
+                for each in each_record((record,)):
+                    self._count += 1
+                    yield each
+                continue
             self._count += 1
             yield record
         # One that was set before the first record has not been sent yet.
@@ -124,12 +129,11 @@ def preview(cell, job):
             return {"validation": report}
     source, log = cell.build(job)
     encoder = RecordEncoder(log)
-    records = iter(open_records(source, job["stream"]))
+    records = each_record(open_records(source, job["stream"]))
     for item in itertools.islice(records, job["max_records"]):
         # One frame each: whatever ends the call, the author sees the records that came before it.
         cell.channel.send(protocol.PREVIEW, b"[", encoder.preview_line(item), b"]")
-    if hasattr(records, "close"):
-        records.close()
+    records.close()
     return {}
 
 

@@ -284,6 +284,22 @@ class StateTest(unittest.TestCase):
                     self.assertEqual(seen, list(range(1, state["last"] + 1)), page_bytes)
             self.assertEqual(seen, list(range(1, 50)))
 
+    def test_a_state_set_after_a_list_stands_for_all_of_it(self):
+        def get_records(source):
+            yield [{"i": 1}, {"i": 2}]
+            source.state["last"] = 2
+            yield ({"i": 3}, {"i": 4}, {"i": 5})
+            source.state["last"] = 5
+            yield {"i": 6}
+
+        for page_bytes in (1, 10_000):
+            seen = []
+            for records, state in self.read(get_records, page_bytes=page_bytes):
+                seen += records
+                if state is not None:
+                    self.assertEqual(seen, list(range(1, state["last"] + 1)), page_bytes)
+            self.assertEqual(seen, [1, 2, 3, 4, 5, 6])
+
     def test_a_list_and_a_state_set_first_count_at_the_end(self):
         def as_list(source):
             source.state["done"] = True

@@ -85,6 +85,25 @@ class Lines(unittest.TestCase):
         self.assertTrue(all(page.count(b"\n") == count for page, count in pages))
         self.assertEqual(b"".join(page for page, _ in pages), encode_page(records))
 
+    def test_a_list_or_tuple_stands_for_the_records_in_it(self):
+        one, two, three = SourceRecord("1", {"a": 1}), {"_record_id": "2", "b": 2}, SourceRecord("3", {"c": 3})
+        for items in (
+            [[one, two, three]], [(one, two), three], [one, [two], (three,)], [[], one, (), [two, three]],
+            iter([one, [two, three]]),
+        ):
+            ((page, count),) = RecordEncoder().encode_pages(items)
+            self.assertEqual((page, count), (encode_page([one, two, three]), 3))
+        pages = list(RecordEncoder().encode_pages([[{"n": n} for n in range(1000)]] * 3, page_bytes=5000))
+        self.assertGreater(len(pages), 5)
+        self.assertEqual(sum(count for _, count in pages), 3000)
+
+    def test_a_list_in_a_list_is_refused(self):
+        for items in ([[[]]], [[{"a": 1}, (1, 2)]], [({"a": 1}, [{"a": 2}])]):
+            with self.assertRaisesRegex(TypeError, "yield a record, or a list of records"):
+                list(RecordEncoder().encode_pages(items))
+        with self.assertRaisesRegex(TypeError, "yielded an object of type int"):
+            list(RecordEncoder().encode_pages([[{"a": 1}, 5]]))
+
     def test_a_slow_source_gives_a_page_when_the_time_is_up(self):
         pages = list(RecordEncoder().encode_pages(iter([{"a": 1}, {"a": 2}]), flush_seconds=0))
         self.assertEqual([count for _, count in pages], [1, 1])
@@ -168,7 +187,7 @@ class Refusals(unittest.TestCase):
     def test_what_is_no_record_is_named(self):
         self.refuse(None, TypeError, "yielded None", "SourceRecord")
         self.refuse(5, TypeError, "type int")
-        self.refuse([SourceRecord("1", {})], TypeError, "type list")
+        self.refuse((n for n in ()), TypeError, "type generator", "`yield from`")
         self.refuse(SourceRecord, TypeError, "the class SourceRecord")
 
     def test_data_that_is_no_object_is_named(self):

@@ -15,7 +15,7 @@ from svc.laptop.transport import LaptopTransport
 from svc.log import Log, route_logging
 from svc.source.base import AbstractSource, build_source
 from svc.source.loader import load_source
-from svc.source.records import RecordEncoder
+from svc.source.records import RecordEncoder, each_record
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -99,13 +99,12 @@ def _preview(options: Any) -> int:
         print(f"unknown stream {stream!r}; the source has: {', '.join(streams)}", file=sys.stderr)
         return 1
     encoder = RecordEncoder(source.log)
-    records = iter(source.get_records(stream))
+    records = each_record(source.get_records(stream))
     count = 0
     for item in itertools.islice(records, options.max_records or None):
         print(encoder.preview_line(item).decode())
         count += 1
-    if hasattr(records, "close"):
-        records.close()
+    records.close()
     _write_state(options, source, encoder)
     print(f"{count} records of {stream}", file=sys.stderr)
     return 0

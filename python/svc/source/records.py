@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import decimal
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -79,28 +80,36 @@ class RecordEncoder:
         append = lines.append
         size = 0
         deadline = clock() + flush_seconds
-        for item in items:
-            line = None
-            if type(item) is SourceRecord:
-                record_id = item.id
-                data = item.data
-                if type(record_id) is str and record_id and type(data) is dict and data and id_field not in data:
-                    try:
-                        line = f'{{"_record_id":{quote(record_id)},{join(encode(data, 0))[1:]}'
-                    except (TypeError, ValueError, RecursionError):
-                        line = None
-            if line is None:
-                line = self.encode_line(item)
-            length = len(line)
-            if length > suspicious:
-                self._check_size(line)
-            append(line)
-            size += length
-            if size >= page_bytes or clock() >= deadline:
-                yield self.join_lines(lines), len(lines)
-                lines.clear()
-                size = 0
-                deadline = clock() + flush_seconds
+        rest: Iterator[Any] | None = iter(items)
+        while rest is not None:
+            for item in rest:
+                line = None
+                if type(item) is SourceRecord:
+                    record_id = item.id
+                    data = item.data
+                    if type(record_id) is str and record_id and type(data) is dict and data and id_field not in data:
+                        try:
+                            line = f'{{"_record_id":{quote(record_id)},{join(encode(data, 0))[1:]}'
+                        except (TypeError, ValueError, RecursionError):
+                            line = None
+                elif isinstance(item, (list, tuple)):
+                    # Only a source that yields lists pays for taking them apart, from its first one on.
+                    rest = each_record(itertools.chain((item,), rest))
+                    break
+                if line is None:
+                    line = self.encode_line(item)
+                length = len(line)
+                if length > suspicious:
+                    self._check_size(line)
+                append(line)
+                size += length
+                if size >= page_bytes or clock() >= deadline:
+                    yield self.join_lines(lines), len(lines)
+                    lines.clear()
+                    size = 0
+                    deadline = clock() + flush_seconds
+            else:
+                rest = None
         if lines:
             yield self.join_lines(lines), len(lines)
 
@@ -145,9 +154,7 @@ class RecordEncoder:
         elif isinstance(item, Mapping):
             record_id, data = item.get(ID_FIELD), item
         else:
-            raise TypeError(
-                f"get_records yielded {describe(item)}; yield SourceRecord(id=…, data={{…}}) or a dict"
-            )
+            raise TypeError(f"get_records yielded {describe(item)}; {_advice(item)}")
         data = as_dict(data)
         if ID_FIELD in data:
             data = {name: value for name, value in data.items() if name != ID_FIELD}
@@ -224,6 +231,21 @@ class RecordEncoder:
             )
 
 
+def each_record(items: Iterable[Any]) -> Iterator[Any]:
+    """What was yielded, one by one: a list or tuple stands for the records in it."""
+    for item in items:
+        if type(item) is SourceRecord or not isinstance(item, (list, tuple)):
+            yield item
+            continue
+        for each in item:
+            if isinstance(each, (list, tuple)):
+                raise TypeError(
+                    f"get_records yielded a {type(item).__name__} that holds {describe(each)}; "
+                    "yield a record, or a list of records"
+                )
+            yield each
+
+
 def _check_depth(line: str) -> None:
     depth = 0
     for sign in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', line):
@@ -233,6 +255,12 @@ def _check_depth(line: str) -> None:
                 raise RecordError(f"a record is nested deeper than {MAX_DEPTH} levels")
         elif sign in "]}":
             depth -= 1
+
+
+def _advice(item: Any) -> str:
+    if isinstance(item, Iterator):
+        return "write `yield from` instead of `yield` to yield what it gives"
+    return "yield SourceRecord(id=…, data={…}), a dict, or a list of these"
 
 
 def encode_page(records: Iterable[Any], encoder: RecordEncoder | None = None) -> bytes:

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { previewSource } from '../../src/cell/preview.ts'
 import { openCells, readSource, SMALL_LIMITS, writeSource } from './harness.ts'
 
 const zygote = openCells({ limits: SMALL_LIMITS })
@@ -28,6 +29,21 @@ test('a list serves as well as a generator, and plain dicts get a stable id', as
   )
   assert.equal(records[0]._record_id, records[2]._record_id)
   assert.deepEqual((await read(code)).records, records)
+})
+
+test('lists and tuples of records may be yielded, and count as the records in them', async () => {
+  const body =
+    'for page in range(3): yield [SourceRecord(f"{page}-{i}", {"i": i}) for i in range(2)]\nyield ({"i": 9},)'
+  const { records, failure } = await read(body)
+  assert.equal(failure, null)
+  const ids = ['0-0', '0-1', '1-0', '1-1', '2-0', '2-1']
+  assert.deepEqual(
+    records.slice(0, 6).map((record) => record._record_id),
+    ids,
+  )
+  assert.equal(records[6].i, 9)
+  const preview = await previewSource({ code: writeSource(body), stream: 'a', max_records: 3, zygote })
+  assert.deepEqual([preview.error, preview.records.map(({ id }) => id)], [null, ids.slice(0, 3)])
 })
 
 test('values without a place in JSON become text, and no digit is lost', async () => {
@@ -69,6 +85,8 @@ inner("missing")`)
 test('what is no record is refused by name', async () => {
   for (const [body, message] of [
     ['yield None', /get_records yielded None/],
+    ['yield [[]]', /yield a record, or a list of records/],
+    ['yield (each for each in ())', /write `yield from` instead of `yield`/],
     ['return None', /get_records returned NoneType/],
     ['yield SourceRecord(object(), {})', /id of a record must be a string or a number/],
     ['yield SourceRecord("1", {"a": object()})', /type object has no place in JSON/],
