@@ -9,6 +9,8 @@ from typing import Any, Iterator, Mapping
 from svc.errors import HttpError, StatusError
 from svc.urls import urljoin
 
+# So much of a body is shown in an error.
+SHOWN = 200
 _scan = json.JSONDecoder().scan_once
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
 _LINK_PARAM = re.compile(r';\s*([\w!#$&+.^`|~*-]+)\s*=\s*(?:"([^"]*)"|([^\s;,"]+))')
@@ -76,7 +78,11 @@ class Response:
             return self.content.decode("utf-8", "replace")
 
     def json(self, **options: Any) -> Any:
-        """The body parsed as JSON. ``options`` go to `json.loads`: ``parse_float=Decimal`` keeps every digit."""
+        """The body parsed as JSON. ``options`` go to `json.loads`: ``parse_float=Decimal`` keeps every digit.
+
+        A body that is not JSON raises an `HttpError` that says what the server sent instead; for a status of 400 or
+        above it is a `StatusError`.
+        """
         try:
             if not options:
                 # Nearly all JSON is UTF-8 and begins at once, and then there is little to look for around it.
@@ -89,17 +95,24 @@ class Response:
         try:
             return json.loads(self.content, **options)
         except ValueError as error:
-            start = self.text[:80]
-            raise HttpError(
-                f"{self.url} answered {self.status_code} with a body that is not JSON ({error}): {start!r}",
-                url=self.url,
-                response=self,
-            ) from None
+            kind = HttpError if self.ok else StatusError
+            message = f"{self.url} answered {self.status_code} with {self._describe_body(error)}"
+            raise kind(message, url=self.url, response=self) from None
+
+    def _describe_body(self, error: ValueError) -> str:
+        """Why the body is not JSON: most often it is the page of a proxy or of a sign-in."""
+        start = " ".join(self.text[:SHOWN].split())
+        if not start:
+            return "an empty body, not JSON"
+        media = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media and not media.endswith(("/json", "+json")):
+            return f"{media[:80]}, not JSON: {start}"
+        return f"a body that is not valid JSON ({error}): {start}"
 
     def raise_for_status(self) -> Response:
         """Raises `StatusError` for a status of 400 or above, else returns the response itself."""
         if self.status_code >= 400:
-            start = self.text[:200].strip()
+            start = self.text[:SHOWN].strip()
             raise StatusError(
                 f"{self.url} answered {self.status_code}" + (f": {start}" if start else ""),
                 url=self.url,

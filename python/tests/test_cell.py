@@ -225,6 +225,8 @@ class ReportTest(unittest.TestCase):
             ("from svc.http import *; Response(429, [], b'', 'u').raise_for_status()", "rate_limited", True),
             ("from svc.http import *; Response(500, [], b'', 'u').raise_for_status()", "source", True),
             ("from svc.http import *; Response(404, [], b'', 'u').raise_for_status()", "source", False),
+            ("from svc.http import *; Response(503, [], b'<html>', 'u').json()", "source", True),
+            ("from svc.http import *; Response(200, [], b'<html>', 'u').json()", "source", False),
             ("from svc.source.models import ConfigError; raise ConfigError('x')", "config", False),
             ("raise SystemExit(3)", "source", False),
         ):

@@ -14,6 +14,7 @@ from svc.http import (
     HttpClient,
     HttpError,
     Refused,
+    Response,
     StatusError,
     Timeout,
     hmac_signature,
@@ -57,6 +58,23 @@ class Requests(ServerCase):
         headers = http.get("/e", headers={"X-B": "3"}).json()["headers"]
         self.assertEqual((headers["x-a"], headers["x-b"]), ("1", "3"))
 
+    def test_a_body_that_is_not_json_is_said_with_status_and_type(self):
+        page = "<html>\n  <h1>Service\tUnavailable</h1>" + "x" * 500
+        for status, media, body, kind, message in (
+            (503, "text/html; charset=utf-8", page, StatusError, "u answered 503 with text/html, not JSON: <html> <h1>"),
+            (200, "text/html", "<p>Sign in</p>", HttpError, "u answered 200 with text/html, not JSON: <p>Sign in</p>"),
+            (204, None, "", HttpError, "u answered 204 with an empty body, not JSON"),
+            (500, "application/problem+json", "{oops", StatusError, "u answered 500 with a body that is not valid JSON"),
+            (404, None, "nope", StatusError, "u answered 404 with a body that is not valid JSON"),
+        ):
+            response = Response(status, {"Content-Type": media} if media else {}, body.encode(), "u")
+            with self.assertRaises(HttpError) as caught:
+                response.json()
+            self.assertIs(type(caught.exception), kind)
+            self.assertEqual(str(caught.exception)[: len(message)], message)
+            self.assertLess(len(str(caught.exception)), 320)
+            self.assertIs(caught.exception.response, response)
+
     def test_an_answer_looks_like_that_of_requests(self):
         server = self.serve({
             "/ok": lambda _: (
@@ -72,7 +90,7 @@ class Requests(ServerCase):
             response.headers["x-thing"], response.headers.get("X-THING"), "x-none" in response.headers,
         ), ("1", "1", False))
         self.assertIs(response.raise_for_status(), response)
-        with self.assertRaisesRegex(HttpError, "not JSON"):
+        with self.assertRaisesRegex(HttpError, "/ok answered 200 with text/plain, not JSON: "):
             response.json()
         response = self.client().get(f"{server.url}/bad")
         self.assertFalse(response)
