@@ -72,7 +72,7 @@ export const settings = {
   SIGNUP: {
     ...oneOf('open', 'invited'),
     default: 'open' as const,
-    about: 'Who may register: anybody, or only addresses with a pending invitation.',
+    about: 'Who may register: anybody, or only holders of an invitation.',
   },
   INVITATION_DAYS: { ...integer(1, 365), default: 7, about: 'Lifetime of an invitation.' },
   IDP_ISSUER: {

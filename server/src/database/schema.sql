@@ -114,7 +114,6 @@ CREATE TABLE idp_states (
   nonce text NOT NULL,
   link_user_id uuid,
   link_organization_id uuid,
-  invitation_token text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
   CONSTRAINT idp_states_pkey PRIMARY KEY (state_hash),
@@ -135,16 +134,19 @@ CREATE TABLE invitations (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone,
+  opened_account_id uuid,
   CONSTRAINT invitations_pkey PRIMARY KEY (id),
   CONSTRAINT invitations_email_check CHECK ((email = lower(email))),
   CONSTRAINT invitations_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'member'::text, 'viewer'::text]))),
   CONSTRAINT invitations_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'cancelled'::text, 'expired'::text]))),
   CONSTRAINT invitations_accepted_by_fkey FOREIGN KEY (accepted_by) REFERENCES users(id) ON DELETE SET NULL,
   CONSTRAINT invitations_invited_by_fkey FOREIGN KEY (invited_by) REFERENCES users(id) ON DELETE SET NULL,
+  CONSTRAINT invitations_opened_account_id_fkey FOREIGN KEY (opened_account_id) REFERENCES users(id) ON DELETE SET NULL,
   CONSTRAINT invitations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 CREATE INDEX invitations_created_idx ON public.invitations USING btree (organization_id, created_at DESC, id) WHERE (status = 'pending'::text);
 CREATE INDEX invitations_email_idx ON public.invitations USING btree (email) WHERE (status = 'pending'::text);
+CREATE INDEX invitations_inviter_idx ON public.invitations USING btree (invited_by) WHERE (status = 'pending'::text);
 CREATE UNIQUE INDEX invitations_pending_key ON public.invitations USING btree (organization_id, email) WHERE (status = 'pending'::text);
 CREATE UNIQUE INDEX invitations_token_key ON public.invitations USING btree (token_hash);
 
@@ -377,6 +379,7 @@ CREATE TABLE users (
   last_organization_id uuid,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone,
+  email_verified_at timestamp with time zone,
   CONSTRAINT users_pkey PRIMARY KEY (id),
   CONSTRAINT users_email_check CHECK ((email = lower(email)))
 );

@@ -12,17 +12,6 @@ import { hashPassword, requireStrongPassword, signInQueue } from './passwords.ts
 import { type AuthenticationResult, closeOtherSessions, openSession } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
 
-export async function requirePendingInvitation(tx: Queryable, email: string): Promise<void> {
-  const invited = await tx.first(
-    sql`SELECT 1 FROM invitations WHERE email = ${email} AND status = 'pending' AND expires_at > now()`,
-  )
-  if (!invited)
-    throw new AppError(
-      'forbidden',
-      'Registration is by invitation only; ask an admin of an organization to invite this address',
-    )
-}
-
 export const ADDRESS_TAKEN = 'This email address already has an account; sign in instead'
 
 interface NewUser {
@@ -30,13 +19,16 @@ interface NewUser {
   name: string
   password_hash: string | null
   avatar_url: string | null
+  /** Whether a provider has proven that the address is theirs. */
+  email_verified: boolean
 }
 
 export async function createUser(tx: Queryable, user: NewUser): Promise<{ id: string; email: string; name: string }> {
   try {
     const row = await tx.first<{ id: string }>(sql`
-      INSERT INTO users (email, name, password_hash, avatar_url)
-      VALUES (${user.email}, ${user.name}, ${user.password_hash}, ${user.avatar_url}) RETURNING id`)
+      INSERT INTO users (email, name, password_hash, avatar_url, email_verified_at)
+      VALUES (${user.email}, ${user.name}, ${user.password_hash}, ${user.avatar_url},
+              CASE WHEN ${user.email_verified} THEN now() END) RETURNING id`)
     return { id: row!.id, email: user.email, name: user.name }
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'users_email_key')) throw new AppError('conflict', ADDRESS_TAKEN)

@@ -2,17 +2,20 @@
  * Which account an identity opens. The pair of issuer and subject decides; the address only helps an identity that is
  * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
  * lock, so two first sign-ins at once make one account.
+ *
+ * A sign-in never accepts an invitation: anybody can send anybody a link with a token in it, so the person is asked first.
  */
 
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
-import { joinByInvitation } from '../tenancy/invitations.ts'
-import { createOrganization, createUser, openLastOrganization, requirePendingInvitation } from './accounts.ts'
+import { openAccountByInvitation } from '../tenancy/invitations.ts'
+import { createOrganization, createUser, openLastOrganization } from './accounts.ts'
 import { SignInError } from './provider-errors.ts'
 import type { Identity } from './provider-identity.ts'
-import { type AuthenticationResult, openSession } from './sessions.ts'
+import type { Signup } from './registration.ts'
+import { type AuthenticationResult, closeOtherSessions } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
 
 interface Account {
@@ -22,8 +25,8 @@ interface Account {
 }
 
 export interface SignInRules {
-  signup: 'open' | 'invited'
-  /** An invitation to accept with this sign-in. */
+  signup: Signup
+  /** The token that the sign-in was begun with. Where SIGNUP is invited a new account needs it. */
   invitation: string | null
 }
 
@@ -56,10 +59,7 @@ async function openAccount(
     (await findLinked(tx, identity)) ??
     (await adoptByAddress(tx, identity, origin)) ??
     (await createAccount(tx, identity, rules, origin))
-  if (rules.invitation === null) return openLastOrganization(tx, tokens, account, origin)
-  const organizationId = await join(tx, account, rules.invitation, origin)
-  await audit(tx, actorIn(organizationId, account, origin), 'session.opened', { type: 'user', id: account.id })
-  return openSession(tx, tokens, account.id, organizationId)
+  return openLastOrganization(tx, tokens, account, origin)
 }
 
 const lockIdentity = (tx: Queryable, { issuer, subject }: Identity) =>
@@ -80,38 +80,48 @@ const refreshProfile = (tx: Queryable, userId: string, identity: Identity): Prom
 
 async function adoptByAddress(tx: Queryable, identity: Identity, origin: RequestOrigin): Promise<Account | null> {
   if (identity.email === null) throw new SignInError('email_missing')
-  const account = await tx.first<{ id: string; organization_id: string | null }>(sql`
-    SELECT id, last_organization_id AS organization_id FROM users WHERE email = ${identity.email} FOR UPDATE`)
+  const account = await tx.first<{ id: string; organization_id: string | null; is_proven: boolean }>(sql`
+    SELECT id, last_organization_id AS organization_id, email_verified_at IS NOT NULL AS is_proven
+      FROM users WHERE email = ${identity.email} FOR UPDATE`)
   if (!account) return null
   if (!identity.email_verified) throw new SignInError('email_not_verified')
   // A second identity with the same address is how a recycled mailbox looks.
   if (await hasIdentity(tx, account.id)) throw new SignInError('already_linked')
   await addIdentity(tx, account.id, identity)
-  const adopted = await refreshProfile(tx, account.id, identity)
-  await audit(
-    tx,
-    actorIn(account.organization_id, adopted!, origin),
-    'identity.linked',
-    { type: 'user', id: account.id },
-    { issuer: identity.issuer, by: 'verified address' },
-  )
+  const adopted = (await refreshProfile(tx, account.id, identity))!
+  const actor = actorIn(account.organization_id, adopted, origin)
+  const details = { issuer: identity.issuer, by: 'verified address' }
+  await audit(tx, actor, 'identity.linked', { type: 'user', id: account.id }, details)
+  if (!account.is_proven) await shedPassword(tx, actor)
   return adopted
+}
+
+/**
+ * Addresses are not verified at registration, so whoever set the password may not be the one whom the provider has now
+ * proven to be the owner of the address: the password goes, and with it every session that it opened.
+ */
+async function shedPassword(tx: Queryable, actor: ReturnType<typeof actorIn>): Promise<void> {
+  const { user_id } = actor
+  const shed = await tx.first<{ had_password: boolean }>(sql`
+    UPDATE users u SET password_hash = NULL, email_verified_at = now() FROM users old
+     WHERE u.id = ${user_id} AND old.id = u.id RETURNING old.password_hash IS NOT NULL AS had_password`)
+  await closeOtherSessions(tx, user_id, null)
+  if (shed!.had_password) await audit(tx, actor, 'user.password_removed', { type: 'user', id: user_id })
 }
 
 async function createAccount(
   tx: Queryable,
   identity: Identity,
-  { signup }: SignInRules,
+  { signup, invitation }: SignInRules,
   origin: RequestOrigin,
 ): Promise<Account> {
+  if (signup === 'invited' && invitation === null) throw new SignInError('signup_closed')
+  const { avatar_url, email_verified } = identity
   const email = identity.email!
-  if (signup === 'invited') {
-    await requirePendingInvitation(tx, email).catch((error: unknown) => {
-      throw error instanceof AppError ? new SignInError('signup_closed') : error
-    })
-  }
   const name = identity.name ?? email.slice(0, email.indexOf('@'))
-  const user = await createUser(tx, { email, name, password_hash: null, avatar_url: identity.avatar_url })
+  const user = await createUser(tx, { email, name, password_hash: null, avatar_url, email_verified })
+  if (signup === 'invited' && !(await openAccountByInvitation(tx, invitation!, user.id)))
+    throw new SignInError('invitation_invalid')
   const organization = await createOrganization(tx, user, `${name}'s organization`, origin)
   await addIdentity(tx, user.id, identity)
   await audit(
@@ -140,6 +150,9 @@ export async function linkIdentity(
     if (holder) return
     if (await hasIdentity(tx, person.user_id)) throw new SignInError('already_linked')
     await addIdentity(tx, person.user_id, identity)
+    if (identity.email_verified)
+      await tx.execute(sql`
+        UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${person.user_id} AND email = ${identity.email}`)
     await audit(
       tx,
       actorIn(person.organization_id, user!, origin),
@@ -183,12 +196,3 @@ const actorIn = (organizationId: string | null, user: { id: string; email: strin
   organization_id: organizationId,
   api_key_id: null,
 })
-
-/** The organization that was joined. Somebody who is a member already opens it, and the invitation stays open. */
-async function join(tx: Queryable, account: Account, token: string, origin: RequestOrigin): Promise<string> {
-  try {
-    return (await joinByInvitation(tx, account, token, origin)).organization_id
-  } catch (error) {
-    throw error instanceof AppError ? new SignInError('invitation_invalid', error) : error
-  }
-}

@@ -15,8 +15,10 @@ export const signInErrors = {
     'An account with this address exists, and the provider does not vouch for the address. Sign in with the password and link the provider.',
   already_linked: 'The account is linked to another account of the provider. Unlink that one first.',
   identity_taken: 'This account of the provider is linked to somebody else here.',
-  signup_closed: 'New accounts are by invitation only, and none is pending for this address.',
-  invitation_invalid: 'The invitation is unknown, expired, cancelled or used. Sign in without it.',
+  signup_closed:
+    'New accounts are by invitation only. Open the link of your invitation and sign in from there, or ask for one.',
+  invitation_invalid:
+    'New accounts are by invitation only, and this invitation is unknown, expired, cancelled or used. Ask for a new one.',
 } as const
 
 export type SignInErrorCode = keyof typeof signInErrors

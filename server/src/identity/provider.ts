@@ -4,7 +4,7 @@
  * Away: a row holds the hash of `state`, the code verifier and the nonce for ten minutes, and the browser gets a ticket
  * in a cookie whose hash is in the row as well. Back: the row is taken, once, by whoever brings both the state and the
  * ticket. A state seen in a log, sent to somebody else or brought a second time therefore opens nothing. The ticket
- * carries the invitation too, so that no usable token of one is stored.
+ * carries the invitation too, so that no usable token of one is stored; it is handed back for the person to accept.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Database, type Queryable, sql } from '../database/database.ts'
@@ -25,7 +25,9 @@ export interface Departure {
   ticket: string
 }
 
-export type Arrival = { outcome: 'signed_in'; result: AuthenticationResult } | { outcome: 'linked' }
+export type Arrival =
+  | { outcome: 'signed_in'; result: AuthenticationResult; invitation: string | null }
+  | { outcome: 'linked' }
 
 const hash = (text: string) => createHash('sha256').update(text).digest()
 
@@ -89,10 +91,8 @@ export async function arrive(
     return { outcome: 'linked' }
   }
   const invitation = ticket.includes('.') ? ticket.slice(ticket.indexOf('.') + 1) : null
-  return {
-    outcome: 'signed_in',
-    result: await signInWithIdentity(db, tokens, identity, { signup, invitation }, origin),
-  }
+  const result = await signInWithIdentity(db, tokens, identity, { signup, invitation }, origin)
+  return { outcome: 'signed_in', result, invitation }
 }
 
 /** Null unless there is exactly one. */

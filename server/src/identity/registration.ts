@@ -1,13 +1,15 @@
 /**
  * Registering with a password. Anybody may ask for it, so everything that is cheap to check is checked before a hash is
- * computed, and the transaction decides once more.
+ * computed, and the transaction decides once more. With an invitation the new account joins the organization that sent
+ * it; without one it gets an organization of its own.
  */
-import { type Database, sql } from '../database/database.ts'
+import { type Database, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import type { RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { normalizeEmail } from '../tenancy/email.ts'
-import { ADDRESS_TAKEN, createOrganization, createUser, requirePendingInvitation } from './accounts.ts'
+import { joinByInvitation, requireOpenInvitation } from '../tenancy/invitations.ts'
+import { ADDRESS_TAKEN, createOrganization, createUser } from './accounts.ts'
 import { networkOf } from './client-network.ts'
 import { hashPassword, registerQueue, requireStrongPassword } from './passwords.ts'
 import { countRegistration, countTakenAddress } from './registration-attempts.ts'
@@ -18,43 +20,72 @@ export interface Registration {
   email: string
   password: string
   name: string
-  organization_name: string
+  /** Not used with an invitation. */
+  organization_name?: string
+  invitation_token?: string
 }
+
+export type Signup = 'open' | 'invited'
 
 export async function register(
   db: Database,
   tokens: Tokens,
-  signup: 'open' | 'invited',
+  signup: Signup,
   input: Registration,
   origin: RequestOrigin,
 ): Promise<AuthenticationResult> {
   requireStrongPassword(input.password)
+  const place = choosePlace(signup, input)
   const email = normalizeEmail(input.email)
   const client = networkOf(origin.client_address)
   await countRegistration(db, client)
-  try {
-    if (signup === 'invited') await requirePendingInvitation(db, email)
-    if (await db.first(sql`SELECT 1 FROM users WHERE email = ${email}`)) throw new AppError('conflict', ADDRESS_TAKEN)
-    const passwordHash = await hashPassword(registerQueue, client, input.password)
-    return await db.transaction(async (tx) => {
-      if (signup === 'invited') await requirePendingInvitation(tx, email)
-      const user = await createUser(tx, {
-        email,
-        name: input.name.trim(),
-        password_hash: passwordHash,
-        avatar_url: null,
+  const requireOpen = async (tx: Queryable) => {
+    if ('invitation' in place)
+      await requireOpenInvitation(tx, place.invitation, {
+        field: 'invitation_token',
+        opensAccount: signup === 'invited',
       })
-      const organization = await createOrganization(tx, user, input.organization_name, origin)
-      await audit(
-        tx,
-        { ...origin, user_id: user.id, email, organization_id: organization.id, api_key_id: null },
-        'user.registered',
-        { type: 'user', id: user.id },
-      )
-      return openSession(tx, tokens, user.id, organization.id)
+  }
+  try {
+    await requireOpen(db)
+    if (await db.first(sql`SELECT 1 FROM users WHERE email = ${email}`)) throw new AppError('conflict', ADDRESS_TAKEN)
+    const password_hash = await hashPassword(registerQueue, client, input.password)
+    return await db.transaction(async (tx) => {
+      await requireOpen(tx)
+      const name = input.name.trim()
+      const user = await createUser(tx, { email, name, password_hash, avatar_url: null, email_verified: false })
+      const organizationId = await enterPlace(tx, place, user, origin)
+      const actor = { ...origin, user_id: user.id, email, organization_id: organizationId, api_key_id: null }
+      await audit(tx, actor, 'user.registered', { type: 'user', id: user.id })
+      return openSession(tx, tokens, user.id, organizationId)
     })
   } catch (error) {
     if (error instanceof AppError && error.code === 'conflict') await countTakenAddress(db, client)
     throw error
   }
+}
+
+type Place = { invitation: string } | { organization_name: string }
+
+function choosePlace(signup: Signup, { invitation_token, organization_name }: Registration): Place {
+  if (invitation_token !== undefined) return { invitation: invitation_token }
+  if (signup === 'invited')
+    throw new AppError(
+      'forbidden',
+      'Registration is by invitation only; open the link of your invitation, or ask an admin of an organization for one',
+    )
+  if (organization_name === undefined)
+    throw new AppError('invalid_input', 'organization_name: this field is required without an invitation_token')
+  return { organization_name }
+}
+
+/** The id of the organization that the new account begins in. */
+async function enterPlace(
+  tx: Queryable,
+  place: Place,
+  user: { id: string; email: string },
+  origin: RequestOrigin,
+): Promise<string> {
+  if ('invitation' in place) return (await joinByInvitation(tx, user, place.invitation, origin)).organization_id
+  return (await createOrganization(tx, user, place.organization_name, origin)).id
 }

@@ -133,11 +133,36 @@ export async function previewInvitation(db: Queryable, token: string): Promise<I
 
 type Status = 'pending' | 'accepted' | 'cancelled' | 'expired'
 
-const ended = (status: Exclude<Status, 'pending'>) =>
+const ended = (status: Exclude<Status, 'pending'>, field = 'token') =>
   new AppError(
     'invalid_input',
-    `token: this invitation ${{ accepted: 'was used', cancelled: 'was cancelled', expired: 'has expired' }[status]}; ask for a new one`,
+    `${field}: this invitation ${{ accepted: 'was used', cancelled: 'was cancelled', expired: 'has expired' }[status]}; ask for a new one`,
   )
+
+/** Throws unless an account may be opened with the token: 404 where it is unknown, 400 where it was used or has ended. */
+export async function requireOpenInvitation(
+  db: Queryable,
+  token: string,
+  { field, opensAccount }: { field: string; opensAccount: boolean },
+): Promise<void> {
+  const row = await db.first<{ status: Status; is_expired: boolean; opened_account_id: string | null }>(sql`
+    SELECT status, expires_at <= now() AS is_expired, opened_account_id FROM invitations WHERE token_hash = ${hashToken(token)}`)
+  if (!row) throw notFound('Invitation')
+  if (row.status !== 'pending') throw ended(row.status, field)
+  if (row.is_expired) throw ended('expired', field)
+  if (opensAccount && row.opened_account_id !== null)
+    throw new AppError(
+      'invalid_input',
+      `${field}: an account was created with this invitation already; sign in to it and accept the invitation there`,
+    )
+}
+
+/** Notes the one account that was made with the token. False where it opens none (any more). */
+export const openAccountByInvitation = async (tx: Queryable, token: string, userId: string): Promise<boolean> =>
+  (await tx.execute(sql`
+    UPDATE invitations SET opened_account_id = ${userId}
+     WHERE token_hash = ${hashToken(token)} AND status = 'pending' AND expires_at > now() AND opened_account_id IS NULL`)) ===
+  1
 
 /** Who joins: the holder of the token, whatever address it was sent to. */
 export interface Joiner {

@@ -10,6 +10,7 @@ import type { Actor } from './actor.ts'
 import { forbidden } from './actor.ts'
 import { audit } from './audit.ts'
 import { can, type Permission, type Role } from './permissions.ts'
+import { cancelSentInvitations } from './sent-invitations.ts'
 
 export interface MemberRow {
   id: string
@@ -76,6 +77,8 @@ export async function updateMemberRole(
     )
   return db.transaction(async (tx) => {
     const target = await lockTarget(tx, actor, userId, 'change the role of')
+    if (!can({ role, domain_roles: {} }, 'users:invite'))
+      await cancelSentInvitations(tx, actor, userId, 'the inviter was demoted')
     await tx.execute(
       sql`UPDATE memberships SET role = ${role} WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
     )
@@ -90,10 +93,12 @@ export async function updateMemberRole(
   })
 }
 
-/** Sessions and keys end with the membership, so that they do not come back with a later invitation. */
+/** Sessions, keys and sent invitations end with the membership, so that none of them comes back with a later one. */
 export async function removeMember(db: Database, actor: Actor, userId: string): Promise<void> {
   await db.transaction(async (tx) => {
     const target = await lockTarget(tx, actor, userId, 'remove')
+    // Before the membership goes: whoever accepts one of them at this moment would wait for that while holding its row.
+    await cancelSentInvitations(tx, actor, userId, 'the inviter was removed')
     await tx.execute(
       sql`DELETE FROM memberships WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
     )

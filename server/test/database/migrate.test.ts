@@ -51,9 +51,7 @@ test('a database of a newer version is refused and left as it is', () =>
     await assert.rejects(migrate(db), /migrated by a newer Sluice \(it has 9999-future\.sql\)/)
   }))
 
-test('migrations are numbered without a gap', () => {
-  assert.deepEqual(
-    migrations.map(({ number }) => number),
-    migrations.map((_, index) => index + 1),
-  )
+test('every migration has a number of its own', () => {
+  const numbers = migrations.map(({ number }) => number)
+  assert.deepEqual(numbers, [...new Set(numbers)])
 })

@@ -1,8 +1,10 @@
 /** What the tests of sign-ins share: an OpenID provider, the service that uses it, and the way through both. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, beforeEach } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { startApp, type TestApp } from '../harness/app.ts'
+import { tokenOf } from '../tenancy/world.ts'
 import { Browser, fragmentOf } from './browser.ts'
 import { CLIENT, type Person, startOidcProvider } from './identity-providers.ts'
 
@@ -70,4 +72,15 @@ export async function auditActions(sluice: TestApp, email: string): Promise<stri
     sql`SELECT action FROM audit_log WHERE actor_email = ${email.toLowerCase()} ORDER BY id`,
   )
   return rows.map((row) => row.action)
+}
+
+/** The token of an invitation of the host's organization. */
+export async function inviteSomebody(
+  sluice: TestApp,
+  host: { access_token: string },
+  email = `${randomUUID()}@example.com`,
+): Promise<string> {
+  const answer = await sluice.call('POST', '/api/users/invite', { as: host, body: { email, role: 'member' } })
+  assert.equal(answer.status, 201, answer.text)
+  return tokenOf(answer.body.invite_url)
 }

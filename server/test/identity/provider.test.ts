@@ -1,8 +1,22 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { registerPerson, startApp } from '../harness/app.ts'
-import { auditActions, me, openBrowser, provider, START, settings, signIn, sluice, somebody } from './provider-setup.ts'
+import { resetPassword } from '../../src/identity/accounts.ts'
+import { PASSWORD, registerPerson, startApp, type TestApp } from '../harness/app.ts'
+import { addOrganization } from '../tenancy/world.ts'
+import {
+  auditActions,
+  inviteSomebody,
+  me,
+  openBrowser,
+  PUBLIC_URL,
+  provider,
+  START,
+  settings,
+  signIn,
+  sluice,
+  somebody,
+} from './provider-setup.ts'
 
 describe('signing in', () => {
   test('a new person gets an account and an organization of their own', async () => {
@@ -53,8 +67,55 @@ describe('signing in', () => {
     const person = await registerPerson(sluice, 'Grace')
     provider.person = somebody({ email: person.email.toUpperCase() })
     const { body } = await me(sluice, (await signIn(sluice)).access_token)
-    assert.deepEqual([body.id, body.idp_linked, body.has_password], [person.id, true, true])
+    assert.deepEqual([body.id, body.idp_linked], [person.id, true])
     assert.ok((await auditActions(sluice, person.email)).includes('identity.linked'))
+  })
+
+  test('a password that was set before the provider proved the address goes, with all its sessions', async () => {
+    const squatter = await registerPerson(sluice, 'Squatter')
+    const login = () => sluice.call('POST', '/api/auth/login', { body: { email: squatter.email, password: PASSWORD } })
+    const second = (await login()).body
+    const link = await openBrowser(sluice).request(`${PUBLIC_URL}/api/auth/link/idp`, {
+      headers: { authorization: `Bearer ${second.access_token}` },
+    })
+    assert.equal(link.status, 200)
+    provider.person = somebody({ email: squatter.email })
+    const owner = await me(sluice, (await signIn(sluice)).access_token)
+    assert.deepEqual([owner.body.id, owner.body.has_password], [squatter.id, false])
+    for (const token of [squatter.access_token, second.access_token])
+      assert.equal((await me(sluice, token)).status, 401)
+    const refresh = await sluice.call('POST', '/api/auth/refresh', { body: { refresh_token: second.refresh_token } })
+    assert.equal(refresh.status, 401)
+    assert.equal((await login()).status, 401)
+    const { db } = sluice.services
+    assert.deepEqual(await db.query(sql`SELECT 1 FROM idp_states WHERE link_user_id = ${squatter.id}`), [])
+    assert.ok((await auditActions(sluice, squatter.email)).includes('user.password_removed'))
+  })
+
+  test('a password that was set after the proof stays', async () => {
+    await signIn(sluice)
+    const email = provider.person!.email!.toLowerCase()
+    await resetPassword(sluice.services.db, email, PASSWORD)
+    const signedIn = await signIn(sluice)
+    const unlinked = await sluice.call('DELETE', '/api/auth/unlink/idp', {
+      as: { access_token: signedIn.access_token! },
+    })
+    assert.equal(unlinked.status, 200)
+    assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.has_password, true)
+    assert.equal((await sluice.call('POST', '/api/auth/login', { body: { email, password: PASSWORD } })).status, 200)
+  })
+
+  test('a person who links the provider keeps the password: the session proves that it is theirs', async () => {
+    const person = await registerPerson(sluice, 'Linking')
+    const browser = openBrowser(sluice)
+    const answer = await browser.request(`${PUBLIC_URL}/api/auth/link/idp`, {
+      headers: { authorization: `Bearer ${person.access_token}` },
+    })
+    provider.person = somebody({ email: person.email })
+    await browser.visit(JSON.parse(answer.body).redirect_url)
+    const { body } = await me(sluice, (await signIn(sluice)).access_token)
+    assert.deepEqual([body.id, body.idp_linked, body.has_password], [person.id, true, true])
+    assert.equal((await me(sluice, person.access_token)).status, 200)
   })
 
   test('an address that is not verified never opens an account that has it', async () => {
@@ -84,29 +145,38 @@ describe('signing in', () => {
     assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.avatar_url, null)
   })
 
-  test('an invitation given at the start is accepted on return', async () => {
-    const owner = await registerPerson(sluice, 'Inviter')
-    const token = 'an-invitation-token'
-    await sluice.services.db.execute(sql`
-      INSERT INTO invitations (organization_id, email, role, token_hash, expires_at)
-      VALUES (${owner.organization_id}, 'new.colleague@example.com', 'member', sha256(${token}::bytea), now() + interval '1 day')`)
-    const start = `${START}?invitation=${token}`
-    const colleague = provider.person
-    provider.person = somebody({ email: owner.email })
-    const member = await me(sluice, (await signIn(sluice, undefined, start)).access_token)
-    assert.deepEqual(
-      [member.body.organization.id, member.body.role],
-      [owner.organization_id, 'owner'],
-      'is left unused',
-    )
-    provider.person = colleague
-    const { body } = await me(sluice, (await signIn(sluice, undefined, start)).access_token)
-    assert.deepEqual([body.organization.id, body.role], [owner.organization_id, 'member'])
-    const email = provider.person!.email!
-    provider.person = somebody()
-    assert.deepEqual(await signIn(sluice, undefined, start), { error: 'invitation_invalid' })
-    assert.equal((await auditActions(sluice, provider.person.email!)).length, 0)
-    assert.ok((await auditActions(sluice, email)).includes('invitation.accepted'))
+  test('an invitation comes back for the person to accept and is never accepted by itself', async () => {
+    const stranger = await addOrganization(sluice)
+    const token = await inviteSomebody(sluice, stranger)
+    const known = somebody()
+    provider.person = known
+    await signIn(sluice)
+    for (const person of [known, somebody(), somebody({ email_verified: false })]) {
+      provider.person = person
+      const { access_token, invitation } = await signIn(sluice, undefined, `${START}?invitation=${token}`)
+      assert.equal(invitation, token)
+      const { body } = await me(sluice, access_token)
+      assert.notEqual(body.organization.id, stranger.organization_id)
+      const mine = await sluice.call('GET', '/api/auth/organizations', { as: { access_token: access_token! } })
+      assert.equal(mine.body.length, 1)
+      assert.ok(!(await auditActions(sluice, person.email!)).includes('invitation.accepted'))
+    }
+    const { access_token, invitation } = await signIn(sluice, undefined, `${START}?invitation=${token}`)
+    const accepted = await sluice.call('POST', '/api/users/invitations/accept', {
+      as: { access_token: access_token! },
+      body: { token: invitation },
+    })
+    assert.deepEqual([accepted.status, accepted.body.organization.id], [200, stranger.organization_id])
+  })
+
+  test('with open sign-up an invitation that has ended keeps nobody from signing in', async () => {
+    const fragment = await signIn(sluice, undefined, `${START}?invitation=unknown`)
+    assert.ok(fragment.access_token)
+    assert.equal(fragment.invitation, 'unknown')
+  })
+
+  test('a sign-in without an invitation brings none back', async () => {
+    assert.equal((await signIn(sluice)).invitation, undefined)
   })
 
   test('an invitation that is no token is refused', async () => {
@@ -117,16 +187,37 @@ describe('signing in', () => {
 })
 
 describe('with SIGNUP=invited', () => {
-  test('only an invited address makes an account', async () => {
+  const begin = (sluice: TestApp, token?: string) =>
+    signIn(sluice, undefined, token === undefined ? START : `${START}?invitation=${token}`)
+
+  test('a new account needs an invitation, whatever address is invited; a known one needs none', async () => {
     const sluice = await startApp({ ...settings(), SIGNUP: 'invited' })
-    assert.deepEqual(await signIn(sluice), { error: 'signup_closed' })
-    const { db } = sluice.services
-    const organization = await db.first<{ id: string }>(
-      sql`INSERT INTO organizations (name, slug) VALUES ('Acme', 'acme-1') RETURNING id`,
-    )
-    await db.execute(sql`
-      INSERT INTO invitations (organization_id, email, role, token_hash, expires_at)
-      VALUES (${organization!.id}, ${provider.person!.email!.toLowerCase()}, 'member', 'x', now() + interval '1 day')`)
-    assert.ok((await signIn(sluice)).access_token)
+    const host = await addOrganization(sluice)
+    const token = await inviteSomebody(sluice, host, provider.person!.email!)
+    assert.deepEqual(await begin(sluice), { error: 'signup_closed' })
+    assert.deepEqual(await begin(sluice, 'unknown'), { error: 'invitation_invalid' })
+    const fragment = await begin(sluice, token)
+    assert.equal(fragment.invitation, token)
+    assert.notEqual((await me(sluice, fragment.access_token)).body.organization.id, host.organization_id)
+    assert.ok((await begin(sluice)).access_token)
+    assert.ok((await begin(sluice, 'unknown')).access_token)
+  })
+
+  test('an invitation opens one account, at the provider or with a password', async () => {
+    const sluice = await startApp({ ...settings(), SIGNUP: 'invited' })
+    const host = await addOrganization(sluice)
+    const token = await inviteSomebody(sluice, host)
+    const { access_token } = await begin(sluice, token)
+    provider.person = somebody()
+    assert.deepEqual(await begin(sluice, token), { error: 'invitation_invalid' })
+    const body = { email: 'b@example.com', password: PASSWORD, name: 'B', invitation_token: token }
+    const register = await sluice.call('POST', '/api/auth/register', { body })
+    assert.match(`${register.status} ${register.body.detail}`, /^400 invitation_token: an account was created with/)
+    const accept = () =>
+      sluice.call('POST', '/api/users/invitations/accept', { as: { access_token: access_token! }, body: { token } })
+    assert.equal((await accept()).status, 200)
+    assert.deepEqual(await begin(sluice, token), { error: 'invitation_invalid' })
+    const rows = await sluice.services.db.query(sql`SELECT 1 FROM users WHERE name = 'Ada'`)
+    assert.equal(rows.length, 1, 'a refused sign-in leaves no account')
   })
 })

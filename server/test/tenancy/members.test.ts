@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { type Organization, type Person, registerOrganization, startApp } from '../harness/app.ts'
-import { addPerson, tokenOf } from './world.ts'
+import { addOrganization, addPerson, tokenOf } from './world.ts'
 
 const app = await startApp()
 const { call, services } = app
@@ -126,4 +127,38 @@ test('the ownership moves in one step', async () => {
   })
   assert.equal((await transfer(owner, owner.id)).status, 403)
   assert.equal((await remove(member, owner)).status, 204)
+})
+
+test('whoever may no longer invite leaves no open invitation behind', async () => {
+  const previewOf = (token: string) => call('GET', `/api/users/invitations/preview?token=${token}`)
+  for (const [end, reason] of [
+    [(target: Person) => changeRole(acme.owner, target, 'member'), 'the inviter was demoted'],
+    [(target: Person) => remove(acme.owner, target), 'the inviter was removed'],
+  ] as const) {
+    const inviter = await addPerson(app, acme.id, 'Inviter', 'admin')
+    const invite = async (as: Person) => {
+      const email = `${randomUUID()}@example.com`
+      return (await call('POST', '/api/users/invite', { as, body: { email, role: 'admin' } })).body
+    }
+    const [theirs, another] = [await invite(inviter), await invite(acme.admin)]
+    assert.equal((await previewOf(tokenOf(theirs.invite_url))).status, 200)
+    assert.ok((await end(inviter)).status < 300)
+    const refused = await previewOf(tokenOf(theirs.invite_url))
+    assert.match(`${refused.status} ${refused.body.detail}`, /^400 token: this invitation was cancelled/)
+    assert.equal((await previewOf(tokenOf(another.invite_url))).status, 200, "somebody else's stays")
+    const [line] = (await call('GET', `/api/audit?object_id=${theirs.id}&limit=1`, { as: acme.owner })).body
+    assert.deepEqual([line.action, line.details.reason], ['invitation.cancelled', reason])
+  }
+})
+
+test('an admin who becomes the owner, or a former owner, keeps the invitations they sent', async () => {
+  const [former, heir] = [await addOrganization(app), acme.member]
+  await services.db.execute(
+    sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${former.organization_id}, ${heir.id}, 'admin')`,
+  )
+  const body = { email: `${randomUUID()}@example.com`, role: 'viewer' }
+  const sent = await call('POST', '/api/users/invite', { as: former, body })
+  const moved = await call('POST', '/api/organization/transfer-ownership', { as: former, body: { user_id: heir.id } })
+  assert.equal(moved.status, 200)
+  assert.equal((await call('GET', `/api/users/invitations/preview?token=${tokenOf(sent.body.invite_url)}`)).status, 200)
 })

@@ -198,6 +198,27 @@ test('a removed admin invites nobody and makes no key afterwards', () =>
     assert.equal(keys.length, 0, 'a key that was made just before is revoked with the rest')
   }))
 
+test('an invitation against the removal of who sent it is either accepted or cancelled', async () => {
+  for (let round = 0; round < ROUNDS; round++) {
+    const inviter = await addPerson(app, acme.id, 'Inviter', 'admin')
+    const guest = await addOrganization(app)
+    const sent = await call('POST', '/api/users/invite', {
+      as: inviter,
+      body: { email: `${randomUUID()}@example.com`, role: 'admin' },
+    })
+    const token = tokenOf(sent.body.invite_url)
+    const [accepted, removed] = await race(
+      round,
+      sql`SELECT 1 FROM invitations WHERE id = ${sent.body.id} FOR UPDATE`,
+      () => call('POST', '/api/users/invitations/accept', { as: guest, body: { token } }),
+      () => call('DELETE', `/api/users/${inviter.id}`, { as: owner }),
+    )
+    assert.equal(removed, 204)
+    const row = await db.first<{ status: string }>(sql`SELECT status FROM invitations WHERE id = ${sent.body.id}`)
+    assert.equal(row!.status, accepted === 200 ? 'accepted' : 'cancelled')
+  }
+})
+
 test('there is always exactly one owner', () =>
   eachRound(async (round) => {
     const [heir, other] = [await addPerson(app, acme.id, 'Heir', 'admin'), await addPerson(app, acme.id, 'Other')]

@@ -32,12 +32,12 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       config: { access: 'public' },
       schema: {
         tags,
-        summary: 'Create an account and its organization',
-        description: `After ${REGISTRATIONS_PER_CLIENT} registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts ${COST_OF_TAKEN} times.`,
+        summary: 'Create an account, and its organization unless it is invited to one',
+        description: `With \`invitation_token\` the account joins the organization that sent the invitation; where SIGNUP is \`invited\` it is needed (403 without). After ${REGISTRATIONS_PER_CLIENT} registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts ${COST_OF_TAKEN} times.`,
         body: Register,
         response: {
           201: AuthenticationResult,
-          ...problems('invalid_input', 'forbidden', 'conflict', 'too_many_requests'),
+          ...problems('invalid_input', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },

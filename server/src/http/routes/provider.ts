@@ -86,7 +86,7 @@ export function providerRoutes(app: App, { db, tokens, config, egress }: Service
       schema: {
         tags,
         summary: 'Where the identity provider sends the browser back',
-        description: `Goes on to FRONTEND_URL with \`#access_token=…&refresh_token=…&expires_in=…&token_type=bearer\`, or with \`#linked=true\` after linking. ${aboutErrors}`,
+        description: `Goes on to FRONTEND_URL with \`#access_token=…&refresh_token=…&expires_in=…&token_type=bearer\`, followed by \`&invitation=…\` where the sign-in was begun with one, or with \`#linked=true\` after linking. ${aboutErrors}`,
         querystring: CallbackQuery,
         response: { 302: Redirect, ...problems('invalid_input') },
       },
@@ -102,7 +102,13 @@ export function providerRoutes(app: App, { db, tokens, config, egress }: Service
         const arrival = await arrive(db, tokens, provider, config.SIGNUP, { query, ticket }, origin)
         if (arrival.outcome === 'linked') return goToFrontend(reply, { linked: 'true' })
         const { access_token, refresh_token, expires_in, token_type } = arrival.result
-        return goToFrontend(reply, { access_token, refresh_token, expires_in: String(expires_in), token_type })
+        return goToFrontend(reply, {
+          access_token,
+          refresh_token,
+          expires_in: String(expires_in),
+          token_type,
+          ...(arrival.invitation !== null && { invitation: arrival.invitation }),
+        })
       } catch (error) {
         return reportFailure(request, reply, error)
       }

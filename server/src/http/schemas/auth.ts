@@ -3,7 +3,21 @@ import { Email, Name, Nullable, RoleName, Timestamp, Uuid } from './common.ts'
 
 const Password = Type.String({ minLength: 1, maxLength: 1000 })
 
-export const Register = Type.Object({ email: Email, password: Password, name: Name, organization_name: Name })
+export const Register = Type.Object({
+  email: Email,
+  password: Password,
+  name: Name,
+  organization_name: Type.Optional(
+    Type.String({ ...Name, description: 'Required without `invitation_token`, not used with it' }),
+  ),
+  invitation_token: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Joins the organization that sent the invitation, with the invited role',
+    }),
+  ),
+})
 export const Login = Type.Object({ email: Type.String({ minLength: 1, maxLength: 254 }), password: Password })
 export const Refresh = Type.Object({ refresh_token: Type.String({ minLength: 1, maxLength: 4000 }) })
 export const ChangePassword = Type.Object({ current_password: Password, new_password: Password })

@@ -5,7 +5,8 @@ export const StartQuery = Type.Object({
   invitation: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9_-]{1,200}$',
-      description: 'The token of an invitation to accept with this sign-in',
+      description:
+        'The token of an invitation. It comes back as `&invitation=` for the person to accept; it is never accepted by itself',
     }),
   ),
 })
