@@ -2,14 +2,17 @@
 import { type Masking, maskTexts } from '../connectors/settings/masking.ts'
 
 /** `secrets` may grow while a call goes on: tokens are obtained on the way. */
-export function createRedactor(secrets: () => readonly string[]): Masking {
+export function createRedactor(
+  secrets: () => readonly string[],
+  maskAll: (texts: readonly string[]) => Masking = maskTexts,
+): Masking {
   let known: readonly string[] = []
-  let mask = maskTexts(known)
+  let mask = maskAll(known)
   return (text) => {
     const now = secrets()
     if (now.length !== known.length || now.some((secret, index) => secret !== known[index])) {
       known = [...now]
-      mask = maskTexts(known)
+      mask = maskAll(known)
     }
     return mask(text)
   }

@@ -17,6 +17,8 @@ export interface ResolvedSource {
   stream: string
   authentication: Authentication
   config: Record<string, Json>
+  /** The saved connector that authentication and config came from, if any. */
+  saved_connector_id?: string
   /** Set for a custom source: what is run is this, whatever becomes of the source. */
   custom?: { id: string; version: number; code: string }
 }
@@ -35,6 +37,7 @@ export function resolveSource(source: SourceConfig, references: References, box:
     stream: source.stream,
     authentication: { ...NO_AUTHENTICATION, ...authentication },
     config: { ...config, ...(saved && source.config) },
+    ...(saved && { saved_connector_id: references.source!.id }),
   }
   if (findSource(name)) return resolved
   const custom = references.custom

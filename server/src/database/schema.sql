@@ -243,6 +243,15 @@ CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (sa
 CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id) WHERE (saved_source_id IS NOT NULL);
 CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name);
 
+CREATE TABLE refresh_leases (
+  credential_id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  holder uuid NOT NULL,
+  lease_until timestamp with time zone NOT NULL,
+  CONSTRAINT refresh_leases_pkey PRIMARY KEY (credential_id),
+  CONSTRAINT refresh_leases_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+
 CREATE TABLE refresh_tokens (
   token_hash bytea NOT NULL,
   session_id uuid NOT NULL,

@@ -6,8 +6,12 @@
 
 import { openBlobs } from '../blobs/open.ts'
 import { configureCells } from '../cell/provider.ts'
-import { ConnectorError, type Source } from '../connectors/contract.ts'
+import { createRedactor } from '../cell/redact.ts'
+import { createFetch } from '../connectors/authentication/fetch.ts'
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import { ConnectorError, type RunLog, type Source } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import { createRedact } from '../connectors/settings/redact.ts'
 import { createEgress } from '../egress/policy.ts'
 import { usualSizes } from '../engine/checkpoints.ts'
 import { executeRun } from '../engine/execute.ts'
@@ -18,7 +22,7 @@ import { trimError } from './reports.ts'
 let settings: ExecutorSettings | undefined
 let base: Pick<Host, 'blobs' | 'egress'> | undefined
 let nextId = 1
-const waiting = new Map<number, { resolve: () => void; reject: (error: Error) => void }>()
+const waiting = new Map<number, { resolve: (answer: string) => void; reject: (error: Error) => void }>()
 
 const send = (message: FromExecutor): void => {
   process.send?.(message)
@@ -35,13 +39,30 @@ process.on('message', (message: ToExecutor) => {
     case 'run':
       return void perform(message.job)
     case 'saved':
-      waiting.get(message.id)?.resolve()
+      waiting.get(message.id)?.resolve('')
+      return void waiting.delete(message.id)
+    case 'refresh_token':
+      waiting.get(message.id)?.resolve(message.token)
       return void waiting.delete(message.id)
     case 'refused':
       waiting.get(message.id)?.reject(new ConnectorError('internal', message.message))
       return void waiting.delete(message.id)
   }
 })
+
+/** Asks the worker for something and waits for its answer. */
+const ask = (question: (id: number) => FromExecutor): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const id = nextId++
+    waiting.set(id, { resolve, reject })
+    send(question(id))
+  })
+
+/** They are stored by the worker, which alone reaches the database. */
+const refreshTokens: RefreshTokens = {
+  begin: (held) => ask((id) => ({ type: 'refresh_begin', id, held })),
+  end: (used, rotated) => ask((id) => ({ type: 'refresh_end', id, used, rotated })),
+}
 
 async function perform(job: Job): Promise<void> {
   const log = batchedLog()
@@ -57,13 +78,13 @@ async function perform(job: Job): Promise<void> {
     send({
       type: 'failure',
       kind: known?.kind ?? 'internal',
-      message: trimError(message),
+      message: trimError(log.redact(message)),
       transient: known?.transient ?? false,
     })
   }
 }
 
-function hostOf(log: ReturnType<typeof batchedLog>): Host {
+function hostOf(log: BatchedLog): Host {
   const aborted = new AbortController()
   return {
     ...base!,
@@ -73,12 +94,14 @@ function hostOf(log: ReturnType<typeof batchedLog>): Host {
     checkpointEvery: { ...usualSizes, ms: settings!.checkpointMs },
     // A cancel ends this whole process, so there is never one that was heard and did not.
     mayBegin() {},
-    saveCheckpoint: (checkpoint) =>
-      new Promise<void>((resolve, reject) => {
-        const id = nextId++
-        waiting.set(id, { resolve, reject })
-        send({ type: 'checkpoint', id, checkpoint })
-      }),
+    async saveCheckpoint(checkpoint) {
+      await ask((id) => ({ type: 'checkpoint', id, checkpoint }))
+    },
+    authenticate(authentication, signal) {
+      const fetch = createFetch({ egress: base!.egress, authentication, signal, refreshTokens })
+      log.hide(() => fetch.obtained)
+      return fetch
+    },
     committed() {},
     progress: (counts) => send({ type: 'progress', counts }),
     saveSchema: (columns, changes) => send({ type: 'schema', columns, changes }),
@@ -95,15 +118,34 @@ function hostOf(log: ReturnType<typeof batchedLog>): Host {
   }
 }
 
+interface BatchedLog extends RunLog {
+  flush(): void
+  /** Keeps these out of the log from now on: tokens that were obtained while the run goes on, unknown to the worker. */
+  hide(secrets: () => readonly string[]): void
+  redact(text: string): string
+}
+
 /** Lines that come in the same turn travel together. */
-function batchedLog(): Host['log'] & { flush(): void } {
+function batchedLog(): BatchedLog {
+  let hidden: () => readonly string[] = () => []
+  const redact = createRedactor(() => hidden(), createRedact)
   let entries: Extract<FromExecutor, { type: 'log' }>['entries'] = []
   const flush = () => {
     if (entries.length > 0) send({ type: 'log', entries })
     entries = []
   }
   const add = (level: (typeof entries)[number][0]) => (message: string) => {
-    if (entries.push([level, message]) === 1) setImmediate(flush)
+    if (entries.push([level, redact(message)]) === 1) setImmediate(flush)
   }
-  return { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error'), flush }
+  return {
+    debug: add('debug'),
+    info: add('info'),
+    warn: add('warn'),
+    error: add('error'),
+    flush,
+    redact,
+    hide(secrets) {
+      hidden = secrets
+    },
+  }
 }

@@ -18,6 +18,8 @@ export type ToExecutor =
   | { type: 'run'; job: Job }
   | { type: 'saved'; id: number }
   | { type: 'refused'; id: number; message: string }
+  /** Answers both messages about a refresh token with the one that counts from now on. */
+  | { type: 'refresh_token'; id: number; token: string }
 
 export type FromExecutor =
   | { type: 'ready' }
@@ -25,5 +27,9 @@ export type FromExecutor =
   | { type: 'checkpoint'; id: number; checkpoint: Checkpoint }
   | { type: 'progress'; counts: Counts }
   | { type: 'schema'; columns: Column[]; changes: string[] }
+  /** Before a refresh token is exchanged: answered when its turn has come. */
+  | { type: 'refresh_begin'; id: number; held: string }
+  /** After it was exchanged, with its replacement if there is one: answered when that is stored. */
+  | { type: 'refresh_end'; id: number; used: string; rotated: string | null }
   | { type: 'success'; outcome: Outcome; reusable: boolean }
   | { type: 'failure'; kind: FailureKind; message: string; transient: boolean }

@@ -14,6 +14,7 @@ import type { FromExecutor } from './messages.ts'
 const CURSOR_BYTES = 8 * 1024 * 1024
 const MOST_PARTS = 100_000
 const ERROR_CHARACTERS = 4000
+const LONGEST_TOKEN = 256 * 1024
 const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
 const CONTENT_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,60}$/
 const LEVELS = ['debug', 'info', 'warn', 'error']
@@ -36,6 +37,10 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
       if (!isCount(checkpoint)) return 'the number of a checkpoint'
       return findCountFault(message.checkpoint) ?? findPartFault(run, parts) ?? findCursorFault(cursor)
     }
+    case 'refresh_begin':
+      return isToken(message.held) ? null : 'a refresh token'
+    case 'refresh_end':
+      return isToken(message.used) && (message.rotated === null || isToken(message.rotated)) ? null : 'a refresh token'
     case 'success': {
       const { output, cursor } = message.outcome
       return findCountFault(message.outcome) ?? (output && findOutputFault(run, output)) ?? findCursorFault(cursor)
@@ -54,6 +59,10 @@ const isColumn = ({ name, type, nullable, native }: Column): boolean =>
   (nullable === undefined || typeof nullable === 'boolean') &&
   (native === undefined || isTexts([native.system, native.type]))
 const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
+
+/** As the standard has them: printable ASCII. What the user gave is compared as it is. */
+const isToken = (value: unknown): boolean =>
+  typeof value === 'string' && value !== '' && value.length <= LONGEST_TOKEN && !UNSTORABLE.test(JSON.stringify(value))
 
 const findCountFault = ({ records_read, records_written, bytes_written }: Counts): string | null =>
   [records_read, records_written, bytes_written].every(isCount) ? null : 'a count'

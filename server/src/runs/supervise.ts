@@ -3,6 +3,7 @@
  * how it ended. The executor does the work; nothing of the data passes through here. What is written about the end is
  * in verdict.ts.
  */
+import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Checkpoint, Outcome } from '../engine/job.ts'
@@ -13,6 +14,7 @@ import { type Attempt, type ConfiguredAttempt, isConfigured, openAttempt } from 
 import type { ClaimedRun } from './claim.ts'
 import { saveCheckpoint, saveSchema } from './finish.ts'
 import { makeJob } from './job.ts'
+import { answerAboutToken, refreshTokensOf } from './refresh-tokens.ts'
 import { findQuotaFault } from './storage-quota.ts'
 import { explainExit, failure, outOfMemory, timedOut, type Verdict, writeVerdict } from './verdict.ts'
 import type { WorkerServices } from './worker-services.ts'
@@ -43,14 +45,17 @@ const problemOf = ({ pinned }: Attempt): string => ('problem' in pinned ? pinned
 
 async function conductAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): Promise<void> {
   const executor = pool.take()
+  const tokens = refreshTokensOf(attempt)
   const started = Date.now()
   let reusable = false
   try {
-    const verdict = await Promise.race([attempt.stopped.then((end): Verdict => ({ end })), execute(attempt, executor)])
+    const stopped = attempt.stopped.then((end): Verdict => ({ end }))
+    const verdict = await Promise.race([stopped, execute(attempt, executor, tokens)])
     traceAttempt(attempt, started, verdict)
     reusable = verdict.end === 'success' && verdict.reusable
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
+    await tokens.close()
     await writeVerdict(attempt, verdict)
   } finally {
     pool.give(executor, reusable)
@@ -63,13 +68,17 @@ async function endExecutor(executor: Executor): Promise<void> {
 }
 
 /** Runs the job and resolves with how it ended. */
-async function execute(attempt: ConfiguredAttempt, executor: Executor): Promise<Verdict> {
+async function execute(
+  attempt: ConfiguredAttempt,
+  executor: Executor,
+  tokens: StoredRefreshTokens,
+): Promise<Verdict> {
   const job = await makeJob(attempt)
   const { services, run } = attempt
   const { promise, resolve } = Promise.withResolvers<Verdict>()
   const unlimit = limitAttempt(attempt, executor, resolve)
   executor.onMessage((message) => {
-    receive(attempt, executor, message).then(
+    receive(attempt, executor, tokens, message).then(
       (verdict) => {
         if (verdict) resolve(verdict)
       },
@@ -106,6 +115,7 @@ function limitAttempt(
 async function receive(
   attempt: ConfiguredAttempt,
   executor: Executor,
+  tokens: StoredRefreshTokens,
   message: FromExecutor,
 ): Promise<Verdict | undefined> {
   const { services, run, log } = attempt
@@ -129,6 +139,10 @@ async function receive(
       if (!ended) executor.send({ type: 'saved', id: message.id })
       return ended
     }
+    case 'refresh_begin':
+    case 'refresh_end':
+      executor.send(await answerAboutToken(tokens, message))
+      return
     case 'success':
       return acceptSuccess(attempt, message.outcome, message.reusable === true)
     case 'failure':

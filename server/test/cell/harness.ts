@@ -4,7 +4,7 @@ import type { CellFailure } from '../../src/cell/failure.ts'
 import type { CellLimits } from '../../src/cell/limits.ts'
 import { pythonSource } from '../../src/cell/python-source.ts'
 import { startZygote, type Zygote, type ZygoteOptions } from '../../src/cell/zygote.ts'
-import type { Authentication, Page, ReadContext } from '../../src/connectors/contract.ts'
+import type { Authentication, Fetch, Page, ReadContext } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
 import type { Json } from '../../src/json/json.ts'
 
@@ -39,6 +39,7 @@ ${body.trim().replaceAll(/^/gm, '        ')}
 
 export interface ReadOptions {
   egress?: Egress
+  fetch?: Fetch
   authentication?: Authentication
   config?: Record<string, Json>
   state?: Json
@@ -71,6 +72,7 @@ export function readPages(zygote: Zygote, code: string, options: ReadOptions, lo
     config: options.config ?? {},
     authentication: options.authentication ?? { type: 'none', params: {} },
     egress: options.egress,
+    fetch: options.fetch,
     state: options.state ?? null,
     resume: options.resume ?? null,
     signal: options.signal ?? new AbortController().signal,

@@ -5,6 +5,7 @@
  */
 import type { Authentication, FailureKind } from '../../src/connectors/contract.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
+import type { AuthServer } from './auth-server.ts'
 import type { RunBench } from './run-bench.ts'
 
 export interface Settings {
@@ -34,6 +35,11 @@ export interface SourceFixture extends Peers {
   nasty?(): Promise<Settings & { stream: string; expected: string[] }>
   /** Adds records behind those that a stream has, for incremental reads. */
   grow?(settings: Settings & { stream: string }, records: number): Promise<Settings & { stream: string }>
+  /**
+   * A stream that only requests get which the server admits: for the authentication types that the source names.
+   * `ignored` where it accepts them and makes no use of them.
+   */
+  guarded?: ((auth: AuthServer) => Promise<Settings & { stream: string; records: number }>) | 'ignored'
   /** The field that orders the stream, where an incremental read needs one. */
   cursorField?: string
 }

@@ -1,20 +1,23 @@
-/** Serves files over HTTP on this machine, and asks for a bearer token where told to. */
+/** Serves files over HTTP on this machine, and asks for a bearer token, or whatever a gate wants, where told to. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface FileServer {
   port: number
   url(name: string): string
-  put(name: string, body: Buffer | string, token?: string): string
+  put(name: string, body: Buffer | string, token?: string | Gate): string
   /** Answers with a redirect. */
   redirect(name: string, to: string): string
   close(): Promise<void>
 }
 
+/** Whether a request with these headers gets the file. */
+type Gate = (headers: IncomingHttpHeaders) => boolean
+
 interface Served {
   body: Buffer
-  token: string | undefined
+  gate: Gate
   location?: string
 }
 
@@ -24,9 +27,7 @@ export async function startFileServer(): Promise<FileServer> {
     const file = files.get(request.url ?? '')
     if (!file) return void response.writeHead(404).end('no such file')
     if (file.location) return void response.writeHead(302, { location: file.location }).end()
-    if (file.token !== undefined && request.headers.authorization !== `Bearer ${file.token}`) {
-      return void response.writeHead(401).end('who are you?')
-    }
+    if (!file.gate(request.headers)) return void response.writeHead(401).end('who are you?')
     response.writeHead(200, { 'content-length': file.body.length }).end(file.body)
   })
   server.listen(0, '127.0.0.1')
@@ -37,11 +38,15 @@ export async function startFileServer(): Promise<FileServer> {
     port,
     url,
     put(name, body, token) {
-      files.set(`/${name}`, { body: Buffer.from(body as string), token })
+      const gate =
+        typeof token === 'string'
+          ? (headers: IncomingHttpHeaders) => headers.authorization === `Bearer ${token}`
+          : (token ?? (() => true))
+      files.set(`/${name}`, { body: Buffer.from(body as string), gate })
       return url(name)
     },
     redirect(name, to) {
-      files.set(`/${name}`, { body: Buffer.alloc(0), token: undefined, location: to })
+      files.set(`/${name}`, { body: Buffer.alloc(0), gate: () => true, location: to })
       return url(name)
     },
     async close() {

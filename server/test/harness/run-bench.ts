@@ -12,6 +12,8 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import type { BlobStore } from '../../src/blobs/blobs.ts'
 import { createLocalBlobs } from '../../src/blobs/local.ts'
+import { createFetch } from '../../src/connectors/authentication/fetch.ts'
+import type { RefreshTokens } from '../../src/connectors/authentication/refresh-tokens.ts'
 import { type Column, ConnectorError, type Destination, type Source, type Sync } from '../../src/connectors/contract.ts'
 import { createEgress, type Egress } from '../../src/egress/policy.ts'
 import {
@@ -53,6 +55,8 @@ export interface AttemptOptions {
   signal?: AbortSignal
   destination?: Destination
   blobs?: BlobStore
+  /** Where refresh tokens are kept that a provider replaces. */
+  refreshTokens?: RefreshTokens
   /** A checkpoint after so many records. */
   checkpointRecords?: number
 }
@@ -132,6 +136,10 @@ export async function openRunBench(): Promise<RunBench> {
           return socket
         },
       },
+      ...(options.refreshTokens && {
+        authenticate: (authentication, signal) =>
+          createFetch({ egress, authentication, signal, refreshTokens: options.refreshTokens! }),
+      }),
       log: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
       signal: options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal,
       fault(point) {

@@ -6,6 +6,8 @@ import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { ColumnChoice, Source, Sync } from '../../src/connectors/contract.ts'
 import type { Job, Outcome } from '../../src/engine/execute.ts'
 import type { Json } from '../../src/json/json.ts'
+import type { AuthServer } from './auth-server.ts'
+import { type Guarded, testAuthentication } from './auth-suite.ts'
 import { testChecks } from './check-suite.ts'
 import type { OpenSourceFixture, Settings, SourceFixture } from './conformance.ts'
 import { assertSameRows, levelRow } from './ledger.ts'
@@ -44,6 +46,8 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
     }
 
     testChecks({ connector: source, fixture: () => fixture, bench: () => bench, said })
+
+    testAuthentication({ types: source.auth_types, said, open: (auth) => openGuarded(auth, fixture, read, job) })
 
     for (const count of [0, 1, 1000]) {
       it(`gives ${count} records once each`, async () => {
@@ -129,6 +133,24 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
 
     it('never said a secret', () => said.assertNoSecret(fixture.secrets))
   })
+}
+
+/** The fixture's guarded stream, read by runs. */
+async function openGuarded(
+  auth: AuthServer,
+  { guarded }: SourceFixture,
+  read: (wanted: Job, options?: AttemptOptions) => Promise<{ rows: string[] }>,
+  job: (from: Stream) => Job,
+): Promise<Guarded | null> {
+  if (guarded === 'ignored') return null
+  assert.ok(guarded, 'the fixture of a source with authentication types needs `guarded`')
+  const { records, ...from } = await guarded(auth)
+  return {
+    records,
+    read: async (authentication, refreshTokens) =>
+      (await read(job({ ...from, authentication }), refreshTokens ? { refreshTokens } : {})).rows.length,
+    async close() {},
+  }
 }
 
 async function sourceContext(

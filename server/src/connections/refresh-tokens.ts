@@ -1,0 +1,179 @@
+/**
+ * Refresh tokens that providers replace. The replacement is stored in the place the old token came from: the saved
+ * connector, or the pipeline itself for an inline source; and in the pinned config of the run, for its later attempts.
+ *
+ *   begin: take the lease ──► give the stored token ──► the executor asks the provider ──► end: store, release the lease
+ *
+ * A stored token is changed only where it is still the one that was exchanged. Where it is another one, somebody was
+ * faster or the user gave a new one: that one stands, and is used from now on.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import type { Authentication } from '../connectors/contract.ts'
+import { isObject } from '../connectors/settings/settings.ts'
+import { type Database, type Queryable, raw, sql } from '../database/database.ts'
+import { type Place, type SecretBox, SecretLost } from '../database/secret-box.ts'
+import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+
+/** Where an authentication is stored. */
+export interface TokenPlace {
+  organization_id: string
+  /** The saved connector or the pipeline that it came from. */
+  origin: { table: 'saved_connectors' | 'pipelines'; id: string }
+  /** The attempt that uses it, if it is a run that does. */
+  run?: { id: string; attempt: number }
+  authentication: Authentication
+}
+
+export interface StoredRefreshTokens extends RefreshTokens {
+  /** Gives up waiting and the lease. */
+  close(): Promise<void>
+}
+
+/** Longer than the two requests that an exchange makes at most, 30 seconds each. */
+const LEASE_SECONDS = 75
+const LOOK_MS = 100
+
+export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPlace): StoredRefreshTokens {
+  const holder = randomUUID()
+  const closing = new AbortController()
+  let began = false
+  return {
+    async begin(held) {
+      began = true
+      await untilDatabaseAnswers(() => takeLease(db, place, holder, closing.signal))
+      return untilDatabaseAnswers(() =>
+        db.transaction(async (tx) => {
+          const stored = await lockConfig(tx, box, place, place.origin)
+          return stored === null ? held : String(stored.params.refresh_token)
+        }),
+      )
+    },
+    async end(used, rotated) {
+      if (rotated === null || rotated === used) {
+        // One that cannot be released now ends by itself.
+        await releaseLease(db, place, holder).catch(() => 0)
+        return used
+      }
+      return untilDatabaseAnswers(() =>
+        db.transaction(async (tx) => {
+          const current = await storeRotatedToken(tx, box, place, used, rotated)
+          await releaseLease(tx, place, holder)
+          return current
+        }),
+      )
+    },
+    async close() {
+      closing.abort(new Error('the call that waited for a refresh token has ended'))
+      if (began) await releaseLease(db, place, holder).catch(() => 0)
+    },
+  }
+}
+
+/** Stores a replacement. Gives the token that counts from now on. */
+export async function storeRotatedToken(
+  tx: Queryable,
+  box: SecretBox,
+  place: TokenPlace,
+  used: string,
+  rotated: string,
+): Promise<string> {
+  // Runs are locked before their pipeline, here as everywhere.
+  const run = place.run ? await lockConfig(tx, box, place, { table: 'runs', id: place.run.id }) : null
+  const origin = await lockConfig(tx, box, place, place.origin)
+  const current =
+    origin === null || origin.params.refresh_token === used ? rotated : String(origin.params.refresh_token)
+  if (origin !== null && current === rotated) await origin.save(rotated)
+  // A newer attempt of the run has its own copy to look after, unless that is the very token that is used up now.
+  if (run !== null && (run.attempt === place.run?.attempt || run.params.refresh_token === used)) await run.save(current)
+  return current
+}
+
+interface LockedConfig {
+  params: Authentication['params']
+  attempt: number | null
+  save(token: string): Promise<unknown>
+}
+
+/** Where the authentication is in a sealed config. A run's pinned one is `{ config }`, or says why there is none. */
+const AUTHENTICATION_PATHS = {
+  saved_connectors: ['authentication'],
+  pipelines: ['source', 'authentication'],
+  runs: ['config', 'source', 'authentication'],
+} as const
+
+/** Null where the row is gone, does not open, or holds another credential by now. */
+async function lockConfig(
+  tx: Queryable,
+  box: SecretBox,
+  { organization_id, authentication }: TokenPlace,
+  { table, id }: { table: keyof typeof AUTHENTICATION_PATHS; id: string },
+): Promise<LockedConfig | null> {
+  const attempt = raw(table === 'runs' ? 'attempt' : 'NULL::int AS attempt')
+  const row = await tx.first<{ config_box: Buffer | null; attempt: number | null }>(sql`
+    SELECT config_box, ${attempt} FROM ${raw(table)} WHERE id = ${id} AND organization_id = ${organization_id} FOR NO KEY UPDATE`)
+  if (!row?.config_box) return null
+  const seat = { organization_id, column: `${table}.config_box`, row_id: id }
+  const config = openConfig(box, seat, row.config_box)
+  const stored = readPath(config, AUTHENTICATION_PATHS[table])
+  if (!isSameCredential(stored, authentication)) return null
+  return {
+    params: stored.params,
+    attempt: row.attempt,
+    save(token) {
+      stored.params.refresh_token = token
+      return tx.execute(sql`
+        UPDATE ${raw(table)} SET config_box = ${box.seal(seat, config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
+    },
+  }
+}
+
+function openConfig(box: SecretBox, seat: Place, sealed: Buffer): unknown {
+  try {
+    return box.open(seat, sealed)
+  } catch (error) {
+    if (error instanceof SecretLost) return null
+    throw error
+  }
+}
+
+function readPath(value: unknown, path: readonly string[]): unknown {
+  let found = value
+  for (const name of path) found = isObject(found) ? found[name] : undefined
+  return found
+}
+
+/** The token alone may differ: it is the same grant of the same client at the same provider, renewed or given anew. */
+function isSameCredential(stored: unknown, ours: Authentication): stored is Authentication {
+  if (!isObject(stored) || !isObject(stored.params) || stored.type !== ours.type) return false
+  const { token_url, client_id, refresh_token } = stored.params
+  return typeof refresh_token === 'string' && token_url === ours.params.token_url && client_id === ours.params.client_id
+}
+
+async function takeLease(db: Database, place: TokenPlace, holder: string, signal: AbortSignal): Promise<void> {
+  const { organization_id, origin } = place
+  for (;;) {
+    signal.throwIfAborted()
+    const taken = await db.execute(sql`
+      INSERT INTO refresh_leases AS l (credential_id, organization_id, holder, lease_until)
+      SELECT ${origin.id}, ${organization_id}, ${holder}, now() + make_interval(secs => ${LEASE_SECONDS})
+       WHERE NOT EXISTS (SELECT 1 FROM refresh_leases WHERE credential_id = ${origin.id} AND holder <> ${holder} AND lease_until > now())
+      ON CONFLICT (credential_id) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
+       WHERE l.holder = excluded.holder OR l.lease_until <= now()`)
+    if (taken === 0) {
+      await delay(LOOK_MS, undefined, { signal })
+      continue
+    }
+    if (!signal.aborted) return
+    await releaseLease(db, place, holder)
+  }
+}
+
+const releaseLease = (db: Queryable, { organization_id, origin }: TokenPlace, holder: string): Promise<number> =>
+  db.execute(sql`
+    DELETE FROM refresh_leases WHERE credential_id = ${origin.id} AND organization_id = ${organization_id} AND holder = ${holder}`)
+
+/** Leases of holders that died, for tidying. */
+export const forgetEndedLeases = (db: Queryable): Promise<number> =>
+  db.execute(sql`DELETE FROM refresh_leases WHERE lease_until < now() - interval '1 hour'`)

@@ -1,0 +1,173 @@
+/** Runs whose provider replaces the refresh token at every use and ends the grant when an old one comes back. */
+import assert from 'node:assert/strict'
+import { after, beforeEach, test } from 'node:test'
+import type { Authentication } from '../../src/connectors/contract.ts'
+import { sql } from '../../src/database/database.ts'
+import type { FromExecutor } from '../../src/executors/messages.ts'
+import { findReportFault } from '../../src/executors/reports.ts'
+import { type PinnedConfig, runPlace } from '../../src/runs/trigger.ts'
+import { writeSource } from '../cell/harness.ts'
+import { startServer } from '../egress/http-server.ts'
+import { type AuthServer, startAuthServer } from '../harness/auth-server.ts'
+import { startEngine } from '../harness/engine.ts'
+
+const engine = await startEngine({ EGRESS_ALLOW: '127.0.0.0/8', WORKER_CONCURRENCY: '4' })
+const { db, box } = engine.services
+const auth: AuthServer = await startAuthServer()
+const server = await startServer()
+after(() => auth.close())
+await engine.work()
+
+const ROWS = '{"id":1}\n{"id":2}\n'
+const url = `${server.base}/rows.jsonl`
+beforeEach(() => {
+  auth.reset()
+  auth.guard('oauth2_refresh_token')
+  server.on('/rows.jsonl', (request, response) => {
+    if (auth.admits(request.headers)) response.end(ROWS)
+    else response.writeHead(401).end()
+  })
+})
+
+const inline = (authentication: Authentication, more: object = {}) => ({
+  source: { name: 'file', stream: 'rows', authentication, config: { url } },
+  ...more,
+})
+
+async function succeed(pipelineId: string): Promise<string> {
+  const id = await engine.trigger(pipelineId)
+  const run = await engine.finished(id)
+  assert.equal(run.status, 'success', run.error ?? '')
+  return id
+}
+
+async function tokenOf(path: string): Promise<string> {
+  const { config } = (await engine.call('GET', path, { as: engine.person })).body
+  return (config.source ?? config).authentication.params.refresh_token
+}
+
+async function saveConnector(authentication: Authentication): Promise<string> {
+  const body = { name: 'shared', connector_name: 'file', config: { authentication, config: { url } } }
+  const answer = await engine.call('POST', '/api/saved/sources', { as: engine.person, body })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.body.id
+}
+
+test('a pipeline goes on with the replaced token, run after run', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const first = String(authentication.params.refresh_token)
+  const id = await engine.createPipeline(inline(authentication))
+  for (let round = 1; round <= 3; round++) {
+    await succeed(id)
+    assert.equal(auth.tokenRequests.length, round)
+    assert.equal(await tokenOf(`/api/pipelines/${id}`), auth.currentToken(first))
+  }
+  assert.deepEqual(await db.query(sql`SELECT 1 FROM refresh_leases`), [])
+})
+
+test('pipelines that share a saved connector run at the same time and none ends the grant', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const saved = await saveConnector(authentication)
+  const source = { saved_connector_id: saved, stream: 'rows' }
+  const pipelines = await Promise.all([1, 2, 3, 4].map(() => engine.createPipeline({ source })))
+  await Promise.all(pipelines.map(succeed))
+  assert.deepEqual(
+    auth.tokenRequests.map(({ status }) => status),
+    [200, 200, 200, 200],
+  )
+  const current = auth.currentToken(String(authentication.params.refresh_token))
+  assert.equal(await tokenOf(`/api/saved/sources/${saved}`), current)
+})
+
+test('a run that was triggered before a replacement uses the stored token, not the pinned one', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const saved = await saveConnector(authentication)
+  const id = await engine.createPipeline({ source: { saved_connector_id: saved, stream: 'rows' } })
+  const runs = await Promise.all([1, 2, 3].map(() => engine.trigger(id)))
+  for (const run of runs) assert.equal((await engine.finished(run)).status, 'success')
+})
+
+test('a later attempt has the replaced token, in the run too, and a lost connector does not lose it', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const saved = await saveConnector(authentication)
+  const id = await engine.createPipeline({
+    source: { saved_connector_id: saved, stream: 'rows' },
+    run: { max_attempts: 2, backoff_seconds: 1 },
+  })
+  let served = 0
+  server.on('/rows.jsonl', (request, response) => {
+    if (!auth.admits(request.headers)) response.writeHead(401).end()
+    else if (served++ === 0) response.writeHead(503).end()
+    else response.end(ROWS)
+  })
+  const run = await engine.trigger(id)
+  const waiting = await engine.until(run, ({ status, error }) => status === 'pending' && error !== null)
+  assert.equal(waiting.attempt, 1)
+  const current = auth.currentToken(String(authentication.params.refresh_token))
+  const row = await db.first<{ config_box: Buffer }>(sql`SELECT config_box FROM runs WHERE id = ${run}`)
+  const pinned = box.open<PinnedConfig>(runPlace(engine.person.organization_id, run), row!.config_box)
+  assert.equal('config' in pinned && pinned.config.source.authentication.params.refresh_token, current)
+  await engine.call('DELETE', `/api/saved/sources/${saved}`, { as: engine.person })
+  const ended = await engine.finished(run)
+  assert.deepEqual([ended.status, ended.attempt], ['success', 2], ended.error ?? '')
+})
+
+test('a token that the user gives while a run goes on stands', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const fresh = auth.good('oauth2_refresh_token')
+  const id = await engine.createPipeline(inline(authentication))
+  let changed = 0
+  // Between our look at the token and the end of its exchange, the user saves another one.
+  auth.beforeToken = async () => {
+    if (changed++ > 0) return
+    const config = { name: 'test', ...inline(fresh), destination: { name: 'file', config: {} } }
+    const answer = await engine.call('PUT', `/api/pipelines/${id}`, { as: engine.person, body: { config } })
+    assert.equal(answer.status, 200, answer.text)
+  }
+  await succeed(id)
+  assert.equal(changed, 1)
+  assert.equal(await tokenOf(`/api/pipelines/${id}`), fresh.params.refresh_token)
+  await succeed(id)
+})
+
+test('what an executor says of a token must be a token', () => {
+  const run = { id: 'a', organization_id: 'b' }
+  const say = (message: object) => findReportFault(run, message as FromExecutor)
+  const long = 'x'.repeat(300_000)
+  assert.equal(say({ type: 'refresh_begin', id: 1, held: 'r0' }), null)
+  assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: null }), null)
+  assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: 'r1' }), null)
+  for (const wrong of ['', 5, {}, undefined, long, 'nul \0', '\ud800']) {
+    assert.equal(say({ type: 'refresh_begin', id: 1, held: wrong }), 'a refresh token')
+    assert.equal(say({ type: 'refresh_end', id: 1, used: wrong, rotated: null }), 'a refresh token')
+    assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: wrong }), 'a refresh token')
+  }
+})
+
+test('a token that a custom source prints is masked in the log of its run', async () => {
+  const code = writeSource(`
+answer = self.http.get("${url}")
+print("it said", answer.text)
+yield {"status": answer.status_code}`)
+  const body = { name: 'Printer', source_name: 'printer', code }
+  const made = await engine.call('POST', '/api/custom-sources', { as: engine.person, body })
+  assert.equal(made.status, 201, made.text)
+  server.on('/rows.jsonl', (request, response) => response.end(request.headers.authorization))
+  const authentication = auth.good('oauth2_refresh_token')
+  const run = await succeed(await engine.createPipeline({ source: { name: 'printer', stream: 'a', authentication } }))
+  assert.match(await engine.logs(run), /it said Bearer \*{8}$/m)
+})
+
+test('no token is in a log, an error or the queue, whatever a server does with it', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  // It sends back what it got, as a line that is no JSON.
+  server.on('/rows.jsonl', (request, response) => response.end(`${request.headers.authorization}`))
+  const id = await engine.createPipeline(inline(authentication))
+  const run = await engine.trigger(id)
+  const ended = await engine.finished(run)
+  assert.equal(ended.status, 'failed')
+  const row = await db.first<{ whole: string }>(sql`SELECT to_jsonb(r)::text AS whole FROM runs r WHERE id = ${run}`)
+  const texts = `${await engine.logs(run)}${ended.error}${row!.whole}`
+  assert.match(texts, /Line 1 of the file is not valid JSON/)
+  for (const secret of auth.secrets) assert.ok(!texts.includes(secret), 'a secret was said')
+})
