@@ -11,10 +11,11 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import type { Authentication } from '../connectors/contract.ts'
-import { isObject } from '../connectors/settings/settings.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
-import { type Place, type SecretBox, SecretLost } from '../database/secret-box.ts'
+import type { SecretBox } from '../database/secret-box.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { authenticationIn, isSameCredential, openConfig, placeOf, type Seat } from './stored-credentials.ts'
+import { noteSuperseded } from './superseded-tokens.ts'
 
 /** Where an authentication is stored. */
 export interface TokenPlace {
@@ -58,7 +59,7 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
       }
       return untilDatabaseAnswers(() =>
         db.transaction(async (tx) => {
-          const current = await storeRotatedToken(tx, box, place, used, rotated)
+          const current = await storeRotatedToken(tx, box, place, { used, rotated })
           await releaseLease(tx, place, holder)
           return current
         }),
@@ -76,15 +77,17 @@ export async function storeRotatedToken(
   tx: Queryable,
   box: SecretBox,
   place: TokenPlace,
-  used: string,
-  rotated: string,
+  { used, rotated }: { used: string; rotated: string },
 ): Promise<string> {
   // Runs are locked before their pipeline, here as everywhere.
   const run = place.run ? await lockConfig(tx, box, place, { table: 'runs', id: place.run.id }) : null
   const origin = await lockConfig(tx, box, place, place.origin)
   const current =
     origin === null || origin.params.refresh_token === used ? rotated : String(origin.params.refresh_token)
-  if (origin !== null && current === rotated) await origin.save(rotated)
+  if (origin !== null && current === rotated) {
+    await origin.save(rotated)
+    await noteSuperseded(tx, place, used)
+  }
   // A newer attempt of the run has its own copy to look after, unless that is the very token that is used up now.
   if (run !== null && (run.attempt === place.run?.attempt || run.params.refresh_token === used)) await run.save(current)
   return current
@@ -96,27 +99,20 @@ interface LockedConfig {
   save(token: string): Promise<unknown>
 }
 
-/** Where the authentication is in a sealed config. A run's pinned one is `{ config }`, or says why there is none. */
-const AUTHENTICATION_PATHS = {
-  saved_connectors: ['authentication'],
-  pipelines: ['source', 'authentication'],
-  runs: ['config', 'source', 'authentication'],
-} as const
-
 /** Null where the row is gone, does not open, or holds another credential by now. */
 async function lockConfig(
   tx: Queryable,
   box: SecretBox,
   { organization_id, authentication }: TokenPlace,
-  { table, id }: { table: keyof typeof AUTHENTICATION_PATHS; id: string },
+  { table, id }: Pick<Seat, 'table' | 'id'>,
 ): Promise<LockedConfig | null> {
   const attempt = raw(table === 'runs' ? 'attempt' : 'NULL::int AS attempt')
   const row = await tx.first<{ config_box: Buffer | null; attempt: number | null }>(sql`
     SELECT config_box, ${attempt} FROM ${raw(table)} WHERE id = ${id} AND organization_id = ${organization_id} FOR NO KEY UPDATE`)
   if (!row?.config_box) return null
-  const seat = { organization_id, column: `${table}.config_box`, row_id: id }
+  const seat = { organization_id, table, id }
   const config = openConfig(box, seat, row.config_box)
-  const stored = readPath(config, AUTHENTICATION_PATHS[table])
+  const stored = authenticationIn(table, config)
   if (!isSameCredential(stored, authentication)) return null
   return {
     params: stored.params,
@@ -124,31 +120,9 @@ async function lockConfig(
     save(token) {
       stored.params.refresh_token = token
       return tx.execute(sql`
-        UPDATE ${raw(table)} SET config_box = ${box.seal(seat, config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
+        UPDATE ${raw(table)} SET config_box = ${box.seal(placeOf(seat), config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
     },
   }
-}
-
-function openConfig(box: SecretBox, seat: Place, sealed: Buffer): unknown {
-  try {
-    return box.open(seat, sealed)
-  } catch (error) {
-    if (error instanceof SecretLost) return null
-    throw error
-  }
-}
-
-function readPath(value: unknown, path: readonly string[]): unknown {
-  let found = value
-  for (const name of path) found = isObject(found) ? found[name] : undefined
-  return found
-}
-
-/** The token alone may differ: it is the same grant of the same client at the same provider, renewed or given anew. */
-function isSameCredential(stored: unknown, ours: Authentication): stored is Authentication {
-  if (!isObject(stored) || !isObject(stored.params) || stored.type !== ours.type) return false
-  const { token_url, client_id, refresh_token } = stored.params
-  return typeof refresh_token === 'string' && token_url === ours.params.token_url && client_id === ours.params.client_id
 }
 
 async function takeLease(db: Database, place: TokenPlace, holder: string, signal: AbortSignal): Promise<void> {

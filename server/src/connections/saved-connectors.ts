@@ -18,6 +18,7 @@ import { type SavedSourceConfig, savedSourceFrame } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { hasMask, maskDestinationConfig, maskSourceConfig, restoreMasks } from './masks.ts'
 import { findTraits, loadReferences, placeOfSaved } from './references.ts'
+import { keepNewerToken } from './superseded-tokens.ts'
 
 export type ConnectorType = 'source' | 'destination'
 export type SavedConfig = Record<string, Json>
@@ -113,7 +114,8 @@ export async function updateSavedConnector(
         ? restoreMasks(input.config, openConfig(box, { ...row, ...place }, row.config_box), 'config')
         : input.config
       await checkSavedConfig(tx, actor.organization_id, type, row.connector_name, config)
-      sealed = box.seal(placeOfSaved(place), config)
+      const seat = { ...place, table: 'saved_connectors' as const, config_box: row.config_box }
+      sealed = box.seal(placeOfSaved(place), await keepNewerToken(tx, box, seat, config))
     }
     const changed = await tx.first<SavedConnector>(sql`
       UPDATE saved_connectors SET name = ${input.name ?? row.name}, config_box = ${sealed},

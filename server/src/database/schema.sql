@@ -367,6 +367,16 @@ CREATE INDEX sessions_api_key_idx ON public.sessions USING btree (api_key_id) WH
 CREATE INDEX sessions_expires_idx ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_user_idx ON public.sessions USING btree (user_id);
 
+CREATE TABLE superseded_tokens (
+  credential_id uuid NOT NULL,
+  token_hash bytea NOT NULL,
+  organization_id uuid NOT NULL,
+  superseded_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT superseded_tokens_pkey PRIMARY KEY (credential_id, token_hash),
+  CONSTRAINT superseded_tokens_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX superseded_tokens_time_idx ON public.superseded_tokens USING btree (superseded_at);
+
 CREATE TABLE user_identities (
   issuer text NOT NULL,
   subject text NOT NULL,

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
 import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from '../connections/references.ts'
+import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import {
   type Database,
@@ -99,7 +100,7 @@ export async function updatePipeline(
     const references = await enterDomain(tx, actor, input.config, domainId)
     const changed = input.config === undefined ? null : checkNewConfig(box, row, input.config, references)
     const timing = retime(row, input, references.now)
-    const sealed = changed ? box.seal(placeOfPipeline(row), changed.config) : row.config_box
+    const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
     const summary = changed
       ? sql`, source_name = ${changed.summary.source_name}, stream = ${changed.summary.stream}, destination_name = ${changed.summary.destination_name},
               saved_source_id = ${changed.summary.saved_source_id}, saved_destination_id = ${changed.summary.saved_destination_id}`
@@ -164,6 +165,11 @@ export function openConfig(
 function checkNewConfig(box: SecretBox, row: PipelineRow, given: unknown, references: References) {
   const whole = hasMask(given) ? restoreMasks(given, openConfig(box, row), 'config') : given
   return checkConfig(whole, references, box)
+}
+
+async function sealNewConfig(tx: Queryable, box: SecretBox, row: PipelineRow, config: PipelineConfig): Promise<Buffer> {
+  const kept = await keepNewerToken(tx, box, { ...row, table: 'pipelines' }, config)
+  return box.seal(placeOfPipeline(row), kept)
 }
 
 export interface CheckedTiming {

@@ -6,6 +6,7 @@
 import type { BlobStore } from '../blobs/blobs.ts'
 import { runPrefix } from '../blobs/run-keys.ts'
 import { forgetEndedLeases } from '../connections/refresh-tokens.ts'
+import { forgetOldTokens } from '../connections/superseded-tokens.ts'
 import { type Database, sql } from '../database/database.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
@@ -26,6 +27,7 @@ export async function tidyOften({ db, blobs }: Services): Promise<void> {
 
 export async function tidyHourly({ db, blobs, config }: Services): Promise<void> {
   await forgetEndedLeases(db)
+  await forgetOldTokens(db)
   await expireOutputs(db, blobs, config.RUN_RETENTION_DAYS)
   await blobs.sweep(LEFTOVER_MS)
 }

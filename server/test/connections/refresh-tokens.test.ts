@@ -8,6 +8,7 @@ import {
   storeRotatedToken,
   type TokenPlace,
 } from '../../src/connections/refresh-tokens.ts'
+import { forgetOldTokens } from '../../src/connections/superseded-tokens.ts'
 import type { Authentication } from '../../src/connectors/contract.ts'
 import { sql } from '../../src/database/database.ts'
 import { type Person, registerPerson, startApp } from '../harness/app.ts'
@@ -51,14 +52,16 @@ const placeOf = (origin: TokenPlace['origin']): TokenPlace => ({
   authentication: credential('whatever'),
 })
 
-async function stored({ origin }: TokenPlace): Promise<string> {
-  const path = origin.table === 'pipelines' ? `/api/pipelines/${origin.id}` : `/api/saved/sources/${origin.id}`
-  const { config } = (await app.call('GET', path, { as: person })).body
+const pathOf = ({ origin }: TokenPlace): string =>
+  origin.table === 'pipelines' ? `/api/pipelines/${origin.id}` : `/api/saved/sources/${origin.id}`
+
+async function stored(place: TokenPlace): Promise<string> {
+  const { config } = (await app.call('GET', pathOf(place), { as: person })).body
   return (config.source ?? config).authentication.params.refresh_token
 }
 
 const store = (place: TokenPlace, used: string, rotated: string): Promise<string> =>
-  db.transaction((tx) => storeRotatedToken(tx, box, place, used, rotated))
+  db.transaction((tx) => storeRotatedToken(tx, box, place, { used, rotated }))
 
 const leases = (place: TokenPlace) =>
   db.query(sql`SELECT 1 FROM refresh_leases WHERE credential_id = ${place.origin.id}`)
@@ -86,6 +89,30 @@ for (const [name, make] of [
       const place = await make('given by the user')
       assert.equal(await store(place, 'r0', 'r1'), 'given by the user')
       assert.equal(await stored(place), 'given by the user')
+    })
+
+    test('that was replaced does not come back with a config that was read before', async () => {
+      const place = await make('r0')
+      const path = pathOf(place)
+      const { config } = (await app.call('GET', path, { as: person })).body
+      await store(place, 'r0', 'r1')
+      await store(place, 'r1', 'r2')
+      const put = async (token: string) => {
+        const authentication = (config.source ?? config).authentication
+        authentication.params.refresh_token = token
+        authentication.params.scope = `with ${token}`
+        assert.equal((await app.call('PUT', path, { as: person, body: { config } })).status, 200)
+        const now = (await app.call('GET', path, { as: person })).body.config
+        assert.equal((now.source ?? now).authentication.params.scope, `with ${token}`)
+        return stored(place)
+      }
+      assert.deepEqual([await put('r0'), await put('r1')], ['r2', 'r2'])
+      // A token that was never here is one that the user wants.
+      assert.equal(await put('new'), 'new')
+      const row = await db.first<{ count: number }>(
+        sql`SELECT count(*) AS count FROM superseded_tokens WHERE credential_id = ${place.origin.id}`,
+      )
+      assert.equal(row!.count, 2)
     })
 
     test('is left alone where it is of another client, another provider or another type by now', async () => {
@@ -135,6 +162,22 @@ for (const [name, make] of [
       assert.deepEqual(await leases(place), [])
     })
   })
+
+test('of the tokens of one credential that were replaced, the first and the latest are remembered', async () => {
+  const place = await save('r0')
+  await db.execute(sql`
+    INSERT INTO superseded_tokens (credential_id, token_hash, organization_id, superseded_at)
+    SELECT ${place.origin.id}, int4send(n), ${place.organization_id}, now() - make_interval(mins => 5000 - n) FROM generate_series(1, 1500) AS n`)
+  await store(place, 'r0', 'r1')
+  const kept = await db.query<{ token_hash: Buffer }>(
+    sql`SELECT token_hash FROM superseded_tokens WHERE credential_id = ${place.origin.id} ORDER BY superseded_at`,
+  )
+  const numbers = kept.slice(0, -1).map(({ token_hash }) => token_hash.readInt32BE())
+  assert.deepEqual([kept.length, numbers[0], numbers[99], numbers[100]], [1000, 1, 100, 602])
+  await db.execute(sql`UPDATE superseded_tokens SET superseded_at = now() - interval '2 years'`)
+  await forgetOldTokens(db)
+  assert.deepEqual(await db.query(sql`SELECT 1 FROM superseded_tokens`), [])
+})
 
 describe('the lease', () => {
   test('is free again after an exchange that replaced nothing, and when its holder closes', async () => {

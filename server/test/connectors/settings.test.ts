@@ -132,6 +132,38 @@ describe('authentication', () => {
     assert.deepEqual(check('x'), ['a: must be an object with type and params'])
     assert.deepEqual(check({ type: 'none', parms: {} }), ['a.parms: unknown field; known are type, params'])
   })
+
+  it('of a refresh token needs all its parts, and an address for tokens', () => {
+    const whole = { token_url: 'https://id.example/token', client_id: 'c', refresh_token: 'r' }
+    const refresh = (params: object) => check({ type: 'oauth2_refresh_token', params }, ['oauth2_refresh_token'])
+    assert.deepEqual(refresh(whole), [])
+    assert.deepEqual(refresh({ ...whole, client_secret: 's', scope: 'a b' }), [])
+    assert.deepEqual(
+      refresh({}).map((fault) => fault.split(':')[0]),
+      ['a.params.token_url', 'a.params.client_id', 'a.params.refresh_token'],
+    )
+    assert.match(refresh({ ...whole, token_url: 'id.example/token' })[0]!, /^a\.params\.token_url: does not have/)
+    assert.deepEqual(refresh({ ...whole, token_url: 'https://' }), ['a.params.token_url: is not a URL'])
+    assert.match(refresh({ ...whole, token_url: 'https://u:p@id.example/' })[0]!, /must not hold a user name/)
+    assert.match(refresh({ ...whole, client_secert: 's' })[0]!, /did you mean 'client_secret'/)
+  })
+
+  it('hides the secrets of a refresh token and fills them in again', () => {
+    const value = {
+      type: 'oauth2_refresh_token',
+      params: { token_url: 'https://id.example/', client_id: 'c', client_secret: 's3cret', refresh_token: 'r3fresh' },
+    }
+    const masked = maskAuthentication(value)
+    assert.deepEqual(masked.params, { ...value.params, client_secret: '********', refresh_token: '********' })
+    assert.deepEqual(unmaskAuthentication(masked, value), value)
+    assert.deepEqual(authenticationSecrets(value).sort(), ['r3fresh', 's3cret'])
+  })
+
+  it('names a header only by a name that a header can have', () => {
+    const header = (name: string) => check({ type: 'api_key', params: { token: 'x', header: name } })
+    assert.deepEqual([header('X-Key'), header('api_key')], [[], []])
+    for (const wrong of ['', 'a b', 'a:', 'x\n', 'ü']) assert.equal(header(wrong).length, 1, wrong)
+  })
 })
 
 describe('settings beside a saved connector', () => {
