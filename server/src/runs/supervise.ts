@@ -55,10 +55,10 @@ async function conductAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): P
     reusable = verdict.end === 'success' && verdict.reusable
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
-    await tokens.close()
     await writeVerdict(attempt, verdict)
   } finally {
     pool.give(executor, reusable)
+    await tokens.close()
   }
 }
 
@@ -68,11 +68,7 @@ async function endExecutor(executor: Executor): Promise<void> {
 }
 
 /** Runs the job and resolves with how it ended. */
-async function execute(
-  attempt: ConfiguredAttempt,
-  executor: Executor,
-  tokens: StoredRefreshTokens,
-): Promise<Verdict> {
+async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: StoredRefreshTokens): Promise<Verdict> {
   const job = await makeJob(attempt)
   const { services, run } = attempt
   const { promise, resolve } = Promise.withResolvers<Verdict>()
