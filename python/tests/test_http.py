@@ -22,6 +22,7 @@ from svc.http import (
     jwt_encode,
     urlencode,
 )
+from svc.laptop.transport import LaptopTransport
 
 
 def echo(call):
@@ -236,6 +237,49 @@ class Authentication(ServerCase):
         params = {"token_url": f"{server.url}/token", "client_id": "c", "client_secret": "s"}
         with self.assertRaisesRegex(AuthenticationFailed, "answered 401 without an access_token"):
             self.client({"type": "oauth2_client_credentials", "params": params}).get(server.url)
+
+    def test_a_refresh_token_is_exchanged_and_a_replacement_is_kept_before_it_is_used(self):
+        events = []
+        valid = {"refresh_token": "r0"}
+
+        def token(call):
+            sent = dict(pair.split("=") for pair in call.body.decode().split("&"))["refresh_token"]
+            events.append(f"exchanged {sent}")
+            if sent != valid["refresh_token"]:
+                return (400, {}, b'{"error": "invalid_grant"}')
+            valid["refresh_token"] = f"r{int(sent[1:]) + 1}"
+            return {"access_token": f"a for {sent}", **valid}
+
+        def guarded(call):
+            events.append(call.headers["Authorization"])
+            return {"ok": 1} if call.headers["Authorization"] == "Bearer a for r1" else (401, {}, b"")
+
+        server = self.serve({"/token": token, "/g": guarded})
+        params = {"token_url": f"{server.url}/token", "client_id": "c", "client_secret": "s", "refresh_token": "r0"}
+        authentication = {"type": "oauth2_refresh_token", "params": params}
+        transport = LaptopTransport(authentication, keep_refresh_token=lambda fresh: events.append(f"kept {fresh}"))
+        self.assertTrue(HttpClient(transport).get(f"{server.url}/g").ok)
+        self.assertEqual(events, [
+            "exchanged r0", "kept r1", "Bearer a for r0",
+            "exchanged r1", "kept r2", "Bearer a for r1",
+        ])
+        with self.assertRaisesRegex(AuthenticationFailed, "does not accept the refresh token any more"):
+            self.client(authentication).get(server.url)
+        # The refusal is about the token, so the other way to name the client is not tried.
+        self.assertEqual(events[6:], ["exchanged r0"])
+
+    def test_a_public_client_names_itself_in_the_form(self):
+        seen = []
+
+        def token(call):
+            seen.append((call.headers["Authorization"], call.body.decode()))
+            return {"access_token": "t"}
+
+        server = self.serve({"/token": token, "/e": echo})
+        params = {"token_url": f"{server.url}/token", "client_id": "c", "refresh_token": "r"}
+        http = self.client({"type": "oauth2_refresh_token", "params": params})
+        self.assertEqual(http.get(f"{server.url}/e").json()["headers"]["authorization"], "Bearer t")
+        self.assertEqual(seen, [(None, "grant_type=refresh_token&refresh_token=r&client_id=c")])
 
     def test_another_host_does_not_learn_it_by_a_redirect(self):
         other = self.serve({"/e": echo})

@@ -95,6 +95,52 @@ class CommandLine(ServerCase):
         self.assertEqual((done.returncode, done.stdout), (0, '{"id":"1","data":{"id":1,"title":"t"}}\n'), done.stderr)
 
 
+class RefreshTokens(ServerCase):
+    SOURCE = '''
+from svc.source.base import AbstractSource
+
+
+class Numbers(AbstractSource):
+    def get_streams(self) -> list:
+        return ["numbers"]
+
+    def check_connection(self) -> bool:
+        return self.http.get(self.config["url"] + "/g").ok
+
+    def get_records(self, stream: str) -> list:
+        return []
+'''
+
+    def check(self, *more):
+        server = self.serve({
+            "/token": lambda call: {"access_token": "a", "refresh_token": "fresh-one"},
+            "/g": lambda call: {"ok": call.headers["Authorization"]},
+        })
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "numbers.py").write_text(self.SOURCE)
+        (self.folder / "config.json").write_text(json.dumps({"url": server.url}))
+        (self.folder / "token").write_text("old-one\n")
+        options = ["check", self.folder / "numbers.py", "--config", self.folder / "config.json"]
+        options += ["--auth-type", "oauth2_refresh_token", "--auth-param", f"token_url={server.url}/token"]
+        options += ["--auth-param", "client_id=c", *(each(self.folder) if callable(each) else each for each in more)]
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main([str(each) for each in options])
+        self.assertEqual(code, 0, err.getvalue())
+        self.assertNotIn("fresh-one", out.getvalue() + err.getvalue())
+        return err.getvalue()
+
+    def test_a_replaced_token_goes_into_its_file(self):
+        self.assertEqual(self.check("--refresh-token", lambda folder: folder / "token"), "")
+        self.assertEqual((self.folder / "token").read_text(), "fresh-one\n")
+        self.assertEqual((self.folder / "token").stat().st_mode & 0o777, 0o600)
+
+    def test_without_a_file_the_person_is_told(self):
+        self.assertIn("has replaced the refresh token", self.check("--auth-param", "refresh_token=old-one"))
+
+
 class LogAndText(unittest.TestCase):
     def test_levels_placeholders_and_calls(self):
         log = LogLines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -47,8 +48,13 @@ def _parser() -> argparse.ArgumentParser:
         add("streams", _streams, "print the names of the streams"),
     ):
         command.add_argument("--config", metavar="FILE", help="a JSON file with the settings for self.config")
-        command.add_argument("--auth-type", default="none", help="api_key, bearer, basic, oauth2_client_credentials …")
+        command.add_argument(
+            "--auth-type", default="none", help="api_key, bearer, basic, oauth2_client_credentials, oauth2_refresh_token …"
+        )
         command.add_argument("--auth-param", action="append", default=[], metavar="NAME=VALUE", help="repeat for each")
+        command.add_argument(
+            "--refresh-token", metavar="FILE", help="holds the refresh token: read, and written when it is replaced"
+        )
         command.add_argument("--state", metavar="FILE", help="a JSON file for self.state: read, then written")
         if command.prog.endswith("preview"):
             command.add_argument("--stream", help="the stream to read; by default the first")
@@ -60,6 +66,8 @@ def _build(options: Any) -> AbstractSource:
     path = Path(options.file)
     cls = load_source(path.read_text("utf-8"), str(path))
     params = dict(each.partition("=")[::2] for each in options.auth_param)
+    if options.refresh_token:
+        params["refresh_token"] = Path(options.refresh_token).read_text("utf-8").strip()
     authentication = {"type": options.auth_type, "params": params}
     log = Log()
     route_logging(log)
@@ -67,7 +75,9 @@ def _build(options: Any) -> AbstractSource:
         cls,
         config=json.loads(Path(options.config).read_text("utf-8")) if options.config else {},
         authentication=authentication,
-        http=HttpClient(LaptopTransport(authentication)),
+        http=HttpClient(
+            LaptopTransport(authentication, keep_refresh_token=lambda token: _keep_refresh_token(options, token))
+        ),
         state=_read_state(options),
         log=log,
         strict=options.run is not _streams,
@@ -126,6 +136,24 @@ def _read_state(options: Any) -> dict:
     if options.state and Path(options.state).exists():
         return json.loads(Path(options.state).read_text("utf-8"))
     return {}
+
+
+def _keep_refresh_token(options: Any, token: str) -> None:
+    if not options.refresh_token:
+        print(
+            "the provider has replaced the refresh token, so the one you gave no longer works; "
+            "to keep the new one, give it in a file with --refresh-token FILE",
+            file=sys.stderr,
+        )
+        return
+    path = Path(options.refresh_token)
+    fresh = path.with_name(f"{path.name}.new")
+    # Whole or not at all, and readable by its owner alone.
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(f"{token}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
 
 
 def _write_state(options: Any, source: AbstractSource, encoder: RecordEncoder) -> None:

@@ -39,11 +39,14 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 class LaptopTransport:
     def __init__(
-        self, authentication: Mapping[str, Any] | None = None, sleep: Callable[[float], None] = time.sleep
+        self,
+        authentication: Mapping[str, Any] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        keep_refresh_token: Callable[[str], None] = lambda token: None,
     ) -> None:
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._sleep = sleep
-        self._authenticator = Authenticator(authentication or {}, self._send)
+        self._authenticator = Authenticator(authentication or {}, self._send, keep_refresh_token)
 
     def request(self, requests: list[dict]) -> list[dict]:
         if len(requests) == 1:
