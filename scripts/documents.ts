@@ -11,7 +11,7 @@ import { destinations, sources } from '../server/src/connectors/registry.ts'
 import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app-type.ts'
-import { permissionsTable } from '../server/src/tenancy/permissions.ts'
+import { domainPermissions, permissionsTable } from '../server/src/tenancy/permissions.ts'
 import { describeSchema } from './describe-schema.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
@@ -55,7 +55,26 @@ Each member of an organization has one role in it. A domain role raises the perm
 
 ${permissionsTable()}
 
-Beyond the table: nobody changes or removes the owner, an admin neither changes nor removes another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys.
+Beyond the table: nobody changes or removes the owner, an admin neither changes nor removes another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys. Removing or demoting somebody who may invite cancels the invitations they sent.
+
+## API keys
+
+A key has the power that its creator has at the moment of each request. It can be given less:
+
+\`\`\`json
+{ "name": "nightly report", "expires_in_days": 90, "role": "viewer",
+  "scopes": { "permissions": ["pipelines:read"], "domain_id": "8f14e45f-…" } }
+\`\`\`
+
+- \`role\`: at most this role, which is at most your own. Rules that look at roles see this one.
+- \`scopes.permissions\`: these permissions and no others; each must be yours.
+- \`scopes.domain_id\`: this domain alone. The key sees the domain, its pipelines and their runs; everything else is 404 or 403, as if it did not exist. Allowed with ${domainPermissions.map((name) => `\`${name}\``).join(', ')}.
+
+Each request needs both: what the creator may do now, and what the key was given. A key with limits accepts no invitations and does not list the organizations of its creator.
+
+A key that is made with a key has at most the same limits, expires no later, and is revoked with it. No key changes a password, switches or ends sessions, or transfers the ownership (403).
+
+Some permissions are worth more than they seem. \`users:invite\` and \`users:manage_roles\` hand out roles, \`pipelines:write\` may use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the ends of all runs to an address of its choice.
 `
 
 /** One page per system: a source and a destination of the same name share it. */

@@ -5,6 +5,7 @@ import type { Source } from '../connectors/contract.ts'
 import { destinations, sources } from '../connectors/registry.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { can } from '../tenancy/permissions.ts'
 import { asConnector } from './references.ts'
 
 /** Code is looked at to say what a source can do, and may take half a megabyte. */
@@ -26,6 +27,7 @@ export interface SourceInfo extends ConnectorInfo {
 
 export async function listSources(db: Queryable, actor: Actor): Promise<SourceInfo[]> {
   const all = sources.map(describeSource)
+  if (!can(actor, 'custom_sources:read')) return all
   for (let after = ''; ; ) {
     const custom = await db.query<CustomInfoRow>(sql`
       SELECT c.id, c.name, c.source_name, c.description, c.version, v.streams, v.code, v.config_schema

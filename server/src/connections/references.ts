@@ -145,10 +145,17 @@ export function runWantedBy(config: unknown): string | null {
   return typeof runId === 'string' ? runId : null
 }
 
-export const hasRun = async (db: Queryable, organizationId: string, runId: string): Promise<boolean> =>
-  (await db.first(
-    sql`SELECT 1 FROM runs WHERE organization_id = ${organizationId} AND id::text = ${runId.toLowerCase()}`,
-  )) !== null
+/** Where a domain is named, only runs of its pipelines count. */
+export const hasRun = async (
+  db: Queryable,
+  organizationId: string,
+  runId: string,
+  domainId: string | null = null,
+): Promise<boolean> =>
+  (await db.first(sql`
+    SELECT 1 FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+     WHERE r.organization_id = ${organizationId} AND r.id::text = ${runId.toLowerCase()}
+       AND (${domainId}::uuid IS NULL OR p.domain_id = ${domainId})`)) !== null
 
 /** What a check needs to know of a source, built in or custom. */
 export interface SourceTraits {

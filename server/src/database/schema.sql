@@ -12,13 +12,16 @@ CREATE TABLE api_keys (
   expires_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   revoked_at timestamp with time zone,
+  made_with uuid,
   CONSTRAINT api_keys_pkey PRIMARY KEY (id),
   CONSTRAINT api_keys_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT api_keys_made_with_fkey FOREIGN KEY (made_with) REFERENCES api_keys(id) ON DELETE CASCADE,
   CONSTRAINT api_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 CREATE INDEX api_keys_created_idx ON public.api_keys USING btree (organization_id, created_at DESC, id) WHERE (revoked_at IS NULL);
 CREATE INDEX api_keys_creator_idx ON public.api_keys USING btree (created_by);
 CREATE UNIQUE INDEX api_keys_hash_key ON public.api_keys USING btree (key_hash);
+CREATE INDEX api_keys_made_with_idx ON public.api_keys USING btree (made_with) WHERE (made_with IS NOT NULL);
 
 CREATE TABLE audit_log (
   id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,

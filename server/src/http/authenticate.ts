@@ -11,10 +11,13 @@ import type { Services } from '../services.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { forbidden } from '../tenancy/actor.ts'
 import { findApiKey } from '../tenancy/api-keys.ts'
-import { canSomewhere, type Permission } from '../tenancy/permissions.ts'
+import { canSomewhere, isLimited, type Permission } from '../tenancy/permissions.ts'
 
-/** What a route declares: a permission, any signed-in caller, a signed-in person (no API key), or nobody in particular. */
-export type Access = Permission | 'authenticated' | 'person' | 'public'
+/**
+ * What a route declares: a permission, any signed-in caller, any but an API key with limits, a signed-in person (no API
+ * key), or nobody in particular.
+ */
+export type Access = Permission | 'authenticated' | 'unlimited' | 'person' | 'public'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -41,10 +44,13 @@ export async function authenticate(services: Services, request: FastifyRequest):
   if (request.routeOptions.config.ticket && (request.query as { ticket?: unknown }).ticket !== undefined) return
   const actor = await identify(services, request)
   request.actor = actor
-  if (access === 'person') {
-    if (actor.session_id === null || actor.api_key_id !== null)
-      throw new AppError('forbidden', 'An API key may not do this; sign in as a person')
-  } else if (access !== 'authenticated' && !canSomewhere(actor, access)) throw forbidden(access)
+  if (access === 'authenticated') return
+  if (access === 'unlimited') {
+    if (isLimited(actor.scope))
+      throw new AppError('forbidden', 'An API key with limits may not do this; sign in, or use a key without limits')
+  } else if (access === 'person') {
+    if (actor.api_key_id !== null) throw new AppError('forbidden', 'An API key may not do this; sign in as a person')
+  } else if (!canSomewhere(actor, access)) throw forbidden(access, actor)
 }
 
 async function identify(services: Services, request: FastifyRequest): Promise<Actor> {
@@ -66,7 +72,7 @@ async function identify(services: Services, request: FastifyRequest): Promise<Ac
     const row = typeof key === 'string' ? await findApiKey(services.db, key) : null
     if (!row) throw new AppError('unauthenticated', 'The API key is not valid, has expired or was revoked', CHALLENGE)
     services.keyUses.note(row.api_key_id)
-    return { ...row, ...origin, session_id: null, domain_roles: row.domain_roles ?? {} }
+    return { ...row, ...origin, session_id: null }
   }
   throw new AppError(
     'unauthenticated',

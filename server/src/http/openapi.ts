@@ -76,10 +76,7 @@ export async function describeApi(app: App): Promise<void> {
     },
     transform: ({ schema, url, route }) => {
       const access = route.config?.access
-      const needs =
-        access === undefined || access === 'public' || access === 'authenticated' || access === 'person'
-          ? ''
-          : `Needs the permission \`${access}\`.`
+      const needs = access?.includes(':') ? `Needs the permission \`${access}\`.` : ''
       const description = [schema?.description, needs].filter(Boolean).join('\n\n')
       return {
         url,

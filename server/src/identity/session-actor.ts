@@ -1,14 +1,18 @@
 /**
  * Who a session belongs to, with everything that decides what they may do. It is read with every request, so it is as
- * cheap as it can be: what the token already says is not asked for again, and what hardly any session needs (the key
- * that opened it) is looked at by those alone.
+ * cheap as it can be: what the token already says is not asked for again, and the key that opened the session is read
+ * only for the few sessions that have one.
  */
 import { type Queryable, sql } from '../database/database.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
-import type { Role } from '../tenancy/permissions.ts'
+import { findKeyScope } from '../tenancy/api-keys.ts'
+import { lesserRole, type Role } from '../tenancy/permissions.ts'
 import type { AccessClaims } from './tokens.ts'
 
-type SessionRow = Omit<Actor, 'session_id' | 'user_id' | 'organization_id' | 'domain_roles' | keyof RequestOrigin> & {
+type SessionRow = Omit<
+  Actor,
+  'session_id' | 'user_id' | 'organization_id' | 'domain_roles' | 'scope' | keyof RequestOrigin
+> & {
   /** Each a domain and a role, with a blank between: an array costs the database less than an object. */
   domain_roles: string[]
 }
@@ -29,17 +33,16 @@ export async function findSessionActor(
       JOIN users u ON u.id = s.user_id
       JOIN organizations o ON o.id = s.organization_id
      WHERE s.id = ${sid} AND s.organization_id = ${org} AND s.user_id = ${sub} AND s.revoked_at IS NULL`)
-  if (!row || (row.api_key_id !== null && !(await keyStands(db, row.api_key_id)))) return null
+  if (!row) return null
+  const scope = row.api_key_id === null ? null : await findKeyScope(db, row.api_key_id)
+  if (row.api_key_id !== null && scope === null) return null
   return {
     ...row,
+    role: lesserRole(row.role, scope?.role),
+    scope,
     session_id: sid,
     user_id: sub,
     organization_id: org,
     domain_roles: Object.fromEntries(row.domain_roles.map((pair) => pair.split(' ') as [string, Role])),
   }
 }
-
-const keyStands = (db: Queryable, keyId: string): Promise<object | null> =>
-  db.first(
-    sql`SELECT 1 FROM api_keys WHERE id = ${keyId} AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`,
-  )

@@ -4,6 +4,8 @@
  */
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { COUNTED_AT_MOST, type Paging } from '../database/lists.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import { cachedTotal, rememberTotal } from './totals.ts'
 
 export interface PipelineFilter {
@@ -26,16 +28,17 @@ const MOST = raw(String(COUNTED_AT_MOST))
 
 export async function listPipelines(
   db: Queryable,
-  organizationId: string,
+  actor: Pick<Actor, 'organization_id' | 'scope'>,
   filter: PipelineFilter,
   page: Paging,
 ): Promise<ListedJson> {
-  const where = conditions(organizationId, filter)
+  const organizationId = actor.organization_id
+  const where = conditions(actor, filter)
   const listed = sql`
       SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, p.last_run_status, p.last_run_at, p.created_at
         FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
        WHERE ${where} ORDER BY p.created_at DESC, p.id ${windowOf(page)}`
-  const isWhole = Object.values(filter).every((value) => value === undefined)
+  const isWhole = Object.values(filter).every((value) => value === undefined) && visibleDomain(actor) === null
   const known = isWhole ? cachedTotal(organizationId) : null
   if (known !== null) {
     const { json } = (await db.first<{ json: string }>(sql`SELECT ${asJson(listed)} AS json`))!
@@ -60,14 +63,16 @@ const unifyTimes = (json: string): string =>
   json.replace(/(\.\d{1,6})?\+00:00"(?=}|,"created_at")/g, (_, digits = '.') => `${digits.padEnd(7, '0')}Z"`)
 
 /**
- * The page that everybody asks for stands in the text itself. With parameters PostgreSQL can not know how few rows are
+ * The page that everybody asks for stands in the text itself. With parameters PostgreSQL cannot know how few rows are
  * wanted, so it plans the statement anew each time, and that costs as much as reading the page.
  */
 const windowOf = ({ limit, offset }: Paging): Statement =>
   limit === 100 && offset === 0 ? raw('LIMIT 100') : sql`LIMIT ${limit} OFFSET ${offset}`
 
-function conditions(organizationId: string, filter: PipelineFilter): Statement {
-  const all = [sql`p.organization_id = ${organizationId}`]
+const DOMAIN_ID = raw('p.domain_id')
+
+function conditions(actor: Pick<Actor, 'organization_id' | 'scope'>, filter: PipelineFilter): Statement {
+  const all = [sql`p.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`]
   if (filter.domain_id !== undefined) all.push(sql`p.domain_id = ${filter.domain_id}`)
   if (filter.enabled !== undefined) all.push(sql`p.enabled = ${filter.enabled}`)
   if (filter.last_run_status !== undefined) all.push(sql`p.last_run_status = ${filter.last_run_status}`)

@@ -20,6 +20,7 @@ import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
+import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import { type ConfigSummary, checkConfig } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import { maskPipelineConfig } from './masks.ts'
@@ -121,7 +122,7 @@ export async function updatePipeline(
 
 export async function findPipeline(db: Queryable, actor: Actor, id: string): Promise<PipelineRow> {
   const row = await db.first<PipelineRow>(
-    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id}`,
+    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id}${inVisibleDomain(actor)}`,
   )
   if (!row) throw notFound('Pipeline')
   return row
@@ -129,7 +130,7 @@ export async function findPipeline(db: Queryable, actor: Actor, id: string): Pro
 
 export async function lockPipeline(tx: Queryable, actor: Actor, id: string): Promise<PipelineRow> {
   const row = await tx.first<PipelineRow>(
-    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`,
+    sql`SELECT ${whole} FROM pipelines WHERE organization_id = ${actor.organization_id} AND id = ${id}${inVisibleDomain(actor)} FOR UPDATE`,
   )
   if (!row) throw notFound('Pipeline')
   return row
@@ -146,7 +147,10 @@ export async function enterDomain(
   if (domainId !== null && references.domain === null) throw notFound('Domain')
   requirePermission(actor, 'pipelines:write', domainId)
   const runId = runWantedBy(config)
-  if (runId !== null) references.run_found = await hasRun(db, actor.organization_id, runId)
+  if (runId !== null) {
+    const seen = visibleDomain(actor)
+    references.run_found = can(actor, 'pipelines:read', seen) && (await hasRun(db, actor.organization_id, runId, seen))
+  }
   return references
 }
 

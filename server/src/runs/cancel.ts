@@ -1,18 +1,21 @@
 /** Cancelling answers at once: the row says so before the worker has heard it, and nothing can finish the run any more. */
 import { runsPrefix } from '../blobs/run-keys.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
+import { inVisibleDomain } from '../tenancy/visibility.ts'
 import { endRun } from './finish.ts'
 import { appendLine } from './log.ts'
+
+const DOMAIN_ID = raw('p.domain_id')
 
 export async function cancelRun(db: Database, actor: Actor, runId: string): Promise<{ status: 'cancelled' }> {
   return db.transaction(async (tx) => {
     const run = await tx.first<{ pipeline_id: string; domain_id: string | null; status: string }>(sql`
       SELECT r.pipeline_id, p.domain_id, r.status FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
-       WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`)
+       WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`)
     if (!run) throw notFound('Run')
     requirePermission(actor, 'pipelines:run', run.domain_id)
     const cancelled = await cancelOne(

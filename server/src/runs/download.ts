@@ -6,10 +6,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
+import { inVisibleDomain } from '../tenancy/visibility.ts'
 
 const TICKET_SECONDS = 60
 
@@ -27,9 +28,11 @@ const output = sql`
   SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.output_file, r.output_file_size, r.output_type, r.output_parts
     FROM runs r JOIN pipelines p ON p.id = r.pipeline_id`
 
+const DOMAIN_ID = raw('p.domain_id')
+
 export async function findOutput(db: Queryable, actor: Actor, runId: string): Promise<OutputFile> {
   const file = await db.first<OutputFile>(
-    sql`${output} WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`,
+    sql`${output} WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`,
   )
   if (!file) throw notFound('Run')
   return requireOutput(file)

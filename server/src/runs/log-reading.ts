@@ -3,9 +3,10 @@ import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { logKey } from '../blobs/run-keys.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { ofVisiblePipeline } from '../tenancy/visibility.ts'
 
 interface Chunk {
   first_line: number
@@ -27,6 +28,8 @@ export interface LogTail {
   finished: boolean
 }
 
+const PIPELINE_ID = raw('runs.pipeline_id')
+
 export async function readLog(
   db: Queryable,
   blobs: BlobStore,
@@ -35,7 +38,8 @@ export async function readLog(
   after = 0,
 ): Promise<LogTail> {
   const run = await db.first<{ log_key: string | null; finished: boolean }>(sql`
-    SELECT log_key, finished_at IS NOT NULL AS finished FROM runs WHERE id = ${runId} AND organization_id = ${actor.organization_id}`)
+    SELECT log_key, finished_at IS NOT NULL AS finished FROM runs
+     WHERE id = ${runId} AND organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
   const chunks = run.log_key
     ? await readBlob(blobs, run.log_key)

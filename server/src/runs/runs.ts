@@ -1,9 +1,10 @@
 /** Reading runs: one, those of a pipeline, those of the organization, and what they add up to. */
 
-import { join, type Queryable, type Statement, sql } from '../database/database.ts'
+import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { inVisibleDomain, ofVisiblePipeline } from '../tenancy/visibility.ts'
 import { RUN_STATUSES, type RunStatus } from './states.ts'
 
 export interface RunRow {
@@ -29,6 +30,9 @@ export interface RunDetail extends RunRow {
 
 const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.created_at`
 
+const PIPELINE_ID = raw('r.pipeline_id')
+const DOMAIN_ID = raw('p.domain_id')
+
 export function requireStatus(status: string | undefined | null): RunStatus | null {
   if (status === undefined || status === null || status === '') return null
   if (!(RUN_STATUSES as readonly string[]).includes(status))
@@ -44,7 +48,7 @@ export async function listPipelineRuns(
   page: Paging,
 ): Promise<Listed<RunRow>> {
   const there = await db.first(
-    sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}`,
+    sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)}`,
   )
   if (!there) throw notFound('Pipeline')
   const from = sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}${status ? sql` AND r.status = ${status}` : sql``}`
@@ -54,7 +58,7 @@ export async function listPipelineRuns(
 export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {
   const run = await db.first<RunDetail>(sql`
     SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.records_written, r.bytes_written
-      FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}`)
+      FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
   return run
 }
@@ -80,7 +84,9 @@ export interface RunOfOrganization extends RunRow {
 /** Runs of all pipelines, newest first. Paged by key: a page costs the same however far down it is. */
 export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters): Promise<Listed<RunOfOrganization>> {
   const status = requireStatus(filters.status)
-  const conditions: Statement[] = [sql`r.organization_id = ${actor.organization_id}`]
+  const conditions: Statement[] = [
+    sql`r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`,
+  ]
   if (status) conditions.push(sql`r.status = ${status}`)
   if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
   if (filters.domain_id) conditions.push(sql`p.domain_id = ${filters.domain_id}`)
@@ -135,7 +141,7 @@ export async function readPipelineStats(
                               'max', max(r.seconds) FILTER (WHERE r.status = 'success')) AS duration_seconds,
            coalesce((SELECT jsonb_agg(jsonb_build_object('day', day, 'runs', runs, 'records', records) ORDER BY day) FROM daily), '[]') AS records_per_day
       FROM pipelines p LEFT JOIN recent r ON true
-     WHERE p.id = ${pipelineId} AND p.organization_id = ${actor.organization_id} GROUP BY p.id`)
+     WHERE p.id = ${pipelineId} AND p.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)} GROUP BY p.id`)
   if (!row) throw notFound('Pipeline')
   return row
 }

@@ -12,6 +12,7 @@ import { notFound } from '../errors.ts'
 import { openPipelineConfig, type ResolvedConfig, resolveConfig } from '../pipelines/resolve.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
+import { inVisibleDomain } from '../tenancy/visibility.ts'
 
 export type PinnedConfig = { config: ResolvedConfig } | { problem: string }
 
@@ -42,7 +43,7 @@ export async function triggerRun(
       domain_id: string | null
       config_box: Buffer
     }>(sql`
-      SELECT id, organization_id, domain_id, config_box FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id} FOR NO KEY UPDATE`)
+      SELECT id, organization_id, domain_id, config_box FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)} FOR NO KEY UPDATE`)
     if (!pipeline) throw notFound('Pipeline')
     requirePermission(actor, 'pipelines:run', pipeline.domain_id)
     const pinned = await pinConfig(async () =>

@@ -1,6 +1,6 @@
 /** Who is asking: a person in one organization, signed in or by API key, with the request they came with. */
 import { AppError } from '../errors.ts'
-import { can, type Permission, type Role } from './permissions.ts'
+import { can, type KeyScope, type Permission, type Powers, type Role } from './permissions.ts'
 
 export interface RequestOrigin {
   request_id: string
@@ -21,23 +21,20 @@ export interface Actor extends RequestOrigin {
   role: Role
   domain_roles: Record<string, Role>
   session_id: string | null
+  /** The key that was used, or that opened the session. */
   api_key_id: string | null
+  /** Null exactly where api_key_id is. */
+  scope: KeyScope | null
 }
 
-/** What the functions of the product need of it; the scheduler acts with this too. */
-export type Principal = Pick<
-  Actor,
-  'user_id' | 'email' | 'organization_id' | 'role' | 'domain_roles' | 'session_id' | 'api_key_id'
-> &
-  RequestOrigin
-
-export function requirePermission(
-  actor: Pick<Actor, 'role' | 'domain_roles'>,
-  permission: Permission,
-  domainId: string | null = null,
-): void {
-  if (!can(actor, permission, domainId)) throw forbidden(permission)
+export function requirePermission(actor: Powers, permission: Permission, domainId: string | null = null): void {
+  if (!can(actor, permission, domainId)) throw forbidden(permission, actor)
 }
 
-export const forbidden = (permission: Permission) =>
-  new AppError('forbidden', `You do not have the permission ${permission}; ask an admin of your organization`)
+export const forbidden = (permission: Permission, { scope }: Pick<Powers, 'scope'>) =>
+  new AppError(
+    'forbidden',
+    scope === null
+      ? `You do not have the permission ${permission}; ask an admin of your organization`
+      : `This API key does not have the permission ${permission} here: its scopes and the role of its creator must both include it`,
+  )

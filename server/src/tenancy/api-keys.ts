@@ -1,16 +1,18 @@
 /**
  * API keys: `svc_live_`, 32 random URL-safe characters, and 3 characters of checksum, 44 in all. The checksum lets a
  * mistyped key be refused without asking the database. Only the SHA-256 is stored: the key is random enough that nothing
- * slower is needed, and it can be found by one indexed read. A key has its creator's power of this moment.
+ * slower is needed, and it can be found by one indexed read. A key has the power that its creator has at this moment, less
+ * what its own scope takes away.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
+import { chooseScope, type WantedScope } from './key-scope.ts'
 import { lockOwnRole } from './members.ts'
-import { rank } from './permissions.ts'
+import { type KeyScope, lesserRole, type Role, rank } from './permissions.ts'
 
 const PREFIX = 'svc_live_'
 const SHAPE = /^svc_live_[A-Za-z0-9_-]{35}$/
@@ -28,11 +30,15 @@ export function makeApiKey(): string {
 export const hasValidChecksum = (key: string): boolean =>
   SHAPE.test(key) && checksum(key.slice(0, -3)) === key.slice(-3)
 
-/** The actor behind a key, or null. Role and overrides are those its creator has now. */
-export async function findApiKey(db: Queryable, key: string): Promise<(ActorOfKey & { api_key_id: string }) | null> {
+type ActorOfKey = Omit<Actor, 'session_id' | 'request_id' | 'client_address' | 'api_key_id'> & { api_key_id: string }
+
+/** The actor behind a key, or null. Role and overrides are those that its creator has now. */
+export async function findApiKey(db: Queryable, key: string): Promise<ActorOfKey | null> {
   if (!hasValidChecksum(key)) return null
-  return db.first(sql`
-    SELECT k.id AS api_key_id, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
+  const row = await db.first<
+    Omit<ActorOfKey, 'scope' | 'domain_roles'> & { scopes: KeyScope; domain_roles: Record<string, Role> | null }
+  >(sql`
+    SELECT k.id AS api_key_id, k.scopes, u.id AS user_id, u.email, u.name, u.avatar_url, u.created_at, u.password_hash IS NOT NULL AS has_password,
            EXISTS (SELECT 1 FROM user_identities i WHERE i.user_id = u.id) AS idp_linked,
            o.id AS organization_id, o.name AS organization_name, o.slug AS organization_slug, m.role,
            (SELECT jsonb_object_agg(d.domain_id, d.role) FROM domain_roles d WHERE d.organization_id = m.organization_id AND d.user_id = m.user_id) AS domain_roles
@@ -40,16 +46,25 @@ export async function findApiKey(db: Queryable, key: string): Promise<(ActorOfKe
       JOIN memberships m ON m.user_id = k.created_by AND m.organization_id = k.organization_id
       JOIN users u ON u.id = k.created_by
       JOIN organizations o ON o.id = k.organization_id
-     WHERE k.key_hash = ${hash(key)} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`)
+     WHERE k.key_hash = ${hash(key)} AND ${STANDS}`)
+  if (!row) return null
+  const { scopes, ...actor } = row
+  return { ...actor, role: lesserRole(row.role, scopes.role), domain_roles: row.domain_roles ?? {}, scope: scopes }
 }
 
-type ActorOfKey = Omit<Actor, 'session_id' | 'request_id' | 'client_address'>
+/** Of a key `k`: it was not revoked and has not expired. */
+const STANDS = sql`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`
+
+/** The limits of a key that a session was opened with; null where the key has ended, and the session with it. */
+export const findKeyScope = async (db: Queryable, keyId: string): Promise<KeyScope | null> =>
+  (await db.first<{ scopes: KeyScope }>(sql`SELECT k.scopes FROM api_keys k WHERE k.id = ${keyId} AND ${STANDS}`))
+    ?.scopes ?? null
 
 export interface ApiKeyRow {
   id: string
   name: string
   key_prefix: string
-  scopes: Record<string, never>
+  scopes: KeyScope
   last_used_at: string | null
   expires_at: string | null
   created_at: string
@@ -78,34 +93,68 @@ export interface NewApiKey {
   created_at: string
 }
 
-export async function createApiKey(
-  db: Database,
-  actor: Actor,
-  input: { name: string; expires_in_days: number | null },
-): Promise<NewApiKey> {
+export interface ApiKeyInput extends WantedScope {
+  name: string
+  expires_in_days: number | null
+}
+
+/** A key that is made with a key has at most its limits, expires no later, and is revoked with it. */
+export async function createApiKey(db: Database, actor: Actor, input: ApiKeyInput): Promise<NewApiKey> {
+  if (actor.api_key_id !== null && actor.session_id !== null)
+    throw new AppError('forbidden', 'A session that an API key opened makes no API keys; sign in as a person')
   const key = makeApiKey()
   return db.transaction(async (tx) => {
-    await lockOwnRole(tx, actor, 'api_keys:write')
+    const role = await lockOwnRole(tx, actor, 'api_keys:write')
+    const scope = await chooseScope(tx, { ...actor, role }, input)
+    const latest = actor.api_key_id === null ? null : await lockParent(tx, actor, actor.api_key_id)
     const row = await tx.first<Omit<NewApiKey, 'key'>>(sql`
-      INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash, expires_at)
+      INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash, scopes, made_with, expires_at)
       VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name.trim()}, ${key.slice(0, PREFIX_SHOWN)}, ${hash(key)},
-              now() + make_interval(days => ${input.expires_in_days}))
+              ${JSON.stringify(scope)}, ${actor.api_key_id},
+              least(now() + make_interval(days => ${input.expires_in_days}), ${latest}::timestamptz))
       RETURNING id, name, key_prefix, expires_at, created_at`)
-    await audit(tx, actor, 'api_key.created', { type: 'api_key', id: row!.id }, { name: row!.name })
+    await audit(
+      tx,
+      actor,
+      'api_key.created',
+      { type: 'api_key', id: row!.id },
+      { name: row!.name, scopes: { ...scope } },
+    )
     return { ...row!, key }
   })
 }
 
-/** Members revoke their own keys, admins and owners any. */
+/** Keys that are made with each other have one creator, and one lock orders what happens to them. */
+const lockKeysOf = (tx: Queryable, organizationId: string, creatorId: string) =>
+  lockForTransaction(tx, JSON.stringify(['api keys', organizationId, creatorId]))
+
+/** When the key that makes another one expires; it may have been revoked since the request was let in. */
+async function lockParent(tx: Queryable, actor: Actor, keyId: string): Promise<string | null> {
+  await lockKeysOf(tx, actor.organization_id, actor.user_id)
+  const parent = await tx.first<{ expires_at: string | null }>(
+    sql`SELECT k.expires_at FROM api_keys k WHERE k.id = ${keyId} AND ${STANDS}`,
+  )
+  if (!parent) throw new AppError('unauthenticated', 'The API key has expired or was revoked')
+  return parent.expires_at
+}
+
+/** Members revoke their own keys, admins and owners any. Keys that were made with it end too. */
 export async function revokeApiKey(db: Database, actor: Actor, id: string): Promise<void> {
   await db.transaction(async (tx) => {
     const role = await lockOwnRole(tx, actor, 'api_keys:write')
-    const key = await tx.first<{ created_by: string; name: string }>(sql`
-      SELECT created_by, name FROM api_keys WHERE id = ${id} AND organization_id = ${actor.organization_id} AND revoked_at IS NULL FOR UPDATE`)
+    const key = await tx.first<{ created_by: string }>(sql`
+      SELECT created_by FROM api_keys WHERE id = ${id} AND organization_id = ${actor.organization_id} AND revoked_at IS NULL`)
     if (!key) throw notFound('API key')
     if (key.created_by !== actor.user_id && rank(role) < rank('admin'))
       throw new AppError('forbidden', 'Members may revoke only their own API keys; ask an admin')
-    await tx.execute(sql`UPDATE api_keys SET revoked_at = now() WHERE id = ${id}`)
-    await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id }, { name: key.name })
+    await lockKeysOf(tx, actor.organization_id, key.created_by)
+    const revoked = await tx.query<{ id: string; name: string }>(sql`
+      WITH RECURSIVE line AS (
+        SELECT id FROM api_keys WHERE id = ${id} AND revoked_at IS NULL
+        UNION ALL SELECT k.id FROM api_keys k JOIN line ON k.made_with = line.id)
+      UPDATE api_keys SET revoked_at = now() WHERE id IN (SELECT id FROM line) AND revoked_at IS NULL RETURNING id, name`)
+    if (revoked.length === 0) throw notFound('API key')
+    for (const { id: revokedId, name } of revoked)
+      await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id: revokedId }, { name })
   })
 }

@@ -1,12 +1,12 @@
 /** Domain roles: a higher role inside one domain. They only ever raise, and only what a domain is about. */
 
-import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
+import { type Database, isDatabaseError, type Queryable, raw, sql, UNIQUE_VIOLATION } from '../database/database.ts'
 import { COUNTED_AT_MOST, type Listed } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
-import { lockMembers, lockOwnRole, readMember } from './members.ts'
-import { rank } from './permissions.ts'
+import { lockMembers, lockOwnRole, readMember, requireRole } from './members.ts'
+import { inVisibleDomain } from './visibility.ts'
 
 export interface DomainRoleRow {
   id: string
@@ -17,11 +17,14 @@ export interface DomainRoleRow {
   created_at: string
 }
 
+const DOMAIN_ID = raw('r.domain_id')
+
 export const listDomainRoles = (db: Queryable, actor: Actor, userId: string): Promise<DomainRoleRow[]> =>
   db.query(sql`
     SELECT r.id, r.user_id, r.domain_id, d.name AS domain_name, r.role, r.created_at
       FROM domain_roles r JOIN domains d ON d.organization_id = r.organization_id AND d.id = r.domain_id
-     WHERE r.organization_id = ${actor.organization_id} AND r.user_id = ${userId} ORDER BY r.created_at DESC, r.id`)
+     WHERE r.organization_id = ${actor.organization_id} AND r.user_id = ${userId}${inVisibleDomain(actor, DOMAIN_ID)}
+     ORDER BY r.created_at DESC, r.id`)
 
 export async function listMemberDomainRoles(
   db: Queryable,
@@ -48,10 +51,8 @@ export async function grantDomainRole(
       sql`SELECT name FROM domains WHERE id = ${domainId} AND organization_id = ${actor.organization_id} FOR SHARE`,
     )
     if (!domain) throw notFound('Domain')
-    const own = members.get(actor.user_id)
-    if (!own || rank(own.role) < rank('admin'))
-      throw new AppError('forbidden', 'Only admins and the owner can grant domain roles')
-    if (role === 'admin' && own.role !== 'owner')
+    const ownRole = requireRole(members.get(actor.user_id), actor, 'users:manage_roles')
+    if (role === 'admin' && ownRole !== 'owner')
       throw new AppError('forbidden', 'Only the owner can grant the admin role in a domain')
     const row = await insertDomainRole(tx, actor, userId, domainId, role)
     await audit(

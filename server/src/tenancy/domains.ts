@@ -5,6 +5,7 @@ import {
   FOREIGN_KEY_VIOLATION,
   isDatabaseError,
   type Queryable,
+  raw,
   sql,
   UNIQUE_VIOLATION,
 } from '../database/database.ts'
@@ -12,6 +13,7 @@ import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from './actor.ts'
 import { audit } from './audit.ts'
+import { inVisibleDomain } from './visibility.ts'
 
 export interface DomainRow {
   id: string
@@ -33,6 +35,7 @@ export interface DomainInput {
 /** What PostgreSQL 18 answers where an earlier one gives FOREIGN_KEY_VIOLATION. */
 const RESTRICT_VIOLATION = '23001'
 
+const ID = raw('d.id')
 const pipelineCount = sql`,
   (SELECT count(*) FROM pipelines p WHERE p.organization_id = d.organization_id AND p.domain_id = d.id) AS pipeline_count`
 
@@ -42,19 +45,21 @@ export function listDomains(
   paging: Paging,
   includeCounts: boolean,
 ): Promise<Listed<DomainItem>> {
+  const matching = sql`d.organization_id = ${actor.organization_id}${inVisibleDomain(actor, ID)}`
   return readList(
     db,
     paging,
     sql`
       SELECT d.id, d.name, d.description, d.color, d.created_at${includeCounts ? pipelineCount : sql``} FROM domains d
-       WHERE d.organization_id = ${actor.organization_id} ORDER BY d.created_at DESC, d.id`,
-    sql`SELECT 1 FROM domains WHERE organization_id = ${actor.organization_id}`,
+       WHERE ${matching} ORDER BY d.created_at DESC, d.id`,
+    sql`SELECT 1 FROM domains d WHERE ${matching}`,
   )
 }
 
 export async function readDomain(db: Queryable, actor: Actor, id: string): Promise<DomainRow> {
   const row = await db.first<DomainRow>(sql`
-    SELECT id, name, description, color, created_at, updated_at FROM domains WHERE id = ${id} AND organization_id = ${actor.organization_id}`)
+    SELECT id, name, description, color, created_at, updated_at FROM domains d
+     WHERE id = ${id} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor, ID)}`)
   if (!row) throw notFound('Domain')
   return row
 }

@@ -9,7 +9,7 @@ import { AppError, notFound } from '../errors.ts'
 import type { Actor } from './actor.ts'
 import { forbidden } from './actor.ts'
 import { audit } from './audit.ts'
-import { can, type Permission, type Role } from './permissions.ts'
+import { can, lesserRole, type Permission, type Role } from './permissions.ts'
 import { cancelSentInvitations } from './sent-invitations.ts'
 
 export interface MemberRow {
@@ -55,13 +55,23 @@ export async function lockMembers(
 
 /**
  * Decides again inside the transaction, on the role of this moment, and holds it until the end: whoever is demoted or
- * removed leaves nothing behind that came later than that.
+ * removed leaves nothing behind that came later than that. Returns the role, or that of the key where it is lower.
  */
 export async function lockOwnRole(tx: Queryable, actor: Actor, permission: Permission): Promise<Role> {
   const own = await tx.first<{ role: Role }>(sql`
     SELECT role FROM memberships WHERE organization_id = ${actor.organization_id} AND user_id = ${actor.user_id} FOR SHARE`)
-  if (!own || !can({ role: own.role, domain_roles: {} }, permission)) throw forbidden(permission)
-  return own.role
+  return requireRole(own, actor, permission)
+}
+
+/** For what concerns the whole organization: roles in domains do not count. */
+export function requireRole(
+  own: { role: Role } | null | undefined,
+  actor: Pick<Actor, 'scope'>,
+  permission: Permission,
+): Role {
+  const { scope } = actor
+  if (!own || !can({ role: own.role, domain_roles: {}, scope }, permission)) throw forbidden(permission, actor)
+  return lesserRole(own.role, scope?.role)
 }
 
 export async function updateMemberRole(
@@ -73,11 +83,11 @@ export async function updateMemberRole(
   if (role === 'owner')
     throw new AppError(
       'invalid_input',
-      'role: owner can not be assigned; transfer the ownership instead (POST /api/organization/transfer-ownership)',
+      'role: owner cannot be assigned; transfer the ownership instead (POST /api/organization/transfer-ownership)',
     )
   return db.transaction(async (tx) => {
     const target = await lockTarget(tx, actor, userId, 'change the role of')
-    if (!can({ role, domain_roles: {} }, 'users:invite'))
+    if (!can({ role, domain_roles: {}, scope: null }, 'users:invite'))
       await cancelSentInvitations(tx, actor, userId, 'the inviter was demoted')
     await tx.execute(
       sql`UPDATE memberships SET role = ${role} WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
@@ -121,14 +131,13 @@ export async function removeMember(db: Database, actor: Actor, userId: string): 
 /** The rules of who may act on whom: nobody on the owner, and an admin not on another admin. */
 async function lockTarget(tx: Queryable, actor: Actor, userId: string, verb: string): Promise<MemberRow> {
   const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
-  const self = members.get(actor.user_id)
   const target = members.get(userId)
   // The actor's own role may have changed since the request was let in.
-  if (!self || !can({ role: self.role, domain_roles: {} }, 'users:manage_roles')) throw forbidden('users:manage_roles')
+  const role = requireRole(members.get(actor.user_id), actor, 'users:manage_roles')
   if (!target) throw notFound('Member')
   if (target.role === 'owner')
-    throw new AppError('forbidden', `You can not ${verb} the owner; transfer the ownership first`)
-  if (target.role === 'admin' && self.role === 'admin' && userId !== actor.user_id)
-    throw new AppError('forbidden', `An admin can not ${verb} another admin; ask the owner`)
+    throw new AppError('forbidden', `You cannot ${verb} the owner; transfer the ownership first`)
+  if (target.role === 'admin' && role === 'admin' && userId !== actor.user_id)
+    throw new AppError('forbidden', `An admin cannot ${verb} another admin; ask the owner`)
   return target
 }

@@ -1,6 +1,6 @@
 /**
- * Who may do what. The table is the whole truth: docs/permissions.md is generated from it, every route names one of its
- * rows, and `can` is the only place that says yes or no.
+ * Who may do what. The table is complete: docs/permissions.md is generated from it, every route names one of its rows,
+ * and `can` is the only place that says yes or no.
  */
 export const ROLES = ['viewer', 'member', 'admin', 'owner'] as const
 export type Role = (typeof ROLES)[number]
@@ -38,18 +38,51 @@ export const raisedInDomain: readonly Permission[] = [
   'domains:write',
 ]
 
+/** What a key can be limited to one domain for. */
+export const domainPermissions: readonly Permission[] = ['domains:read', ...raisedInDomain]
+
+/** What no API key may do, whoever made it. */
+const personOnly: readonly Permission[] = ['organization:transfer']
+
+export const keyPermissions = (Object.keys(permissions) as Permission[]).filter((name) => !personOnly.includes(name))
+
+/** The limits of an API key; without any it has all the power of its creator. They only ever take away. */
+export interface KeyScope {
+  role?: Role
+  permissions?: Permission[]
+  /** The key reaches the pipelines of this domain and nothing else. */
+  domain_id?: string
+}
+
 export interface Powers {
   role: Role
   /** Role overrides by domain id. */
   domain_roles: Readonly<Record<string, Role>>
+  /** Null for a person, an object for whoever came with an API key. */
+  scope: KeyScope | null
 }
 
 export const rank = (role: Role): number => ROLES.indexOf(role)
 
 const holds = (role: Role, permission: Permission) => rank(role) >= rank(permissions[permission])
 
+export const isLimited = (scope: KeyScope | null): boolean => scope !== null && Object.keys(scope).length > 0
+
+export const lesserRole = (role: Role, limit: Role | undefined): Role =>
+  limit !== undefined && rank(limit) < rank(role) ? limit : role
+
+function withinScope(scope: KeyScope | null, permission: Permission, domainId: string | null): boolean {
+  if (scope === null) return true
+  if (personOnly.includes(permission)) return false
+  if (scope.role !== undefined && !holds(scope.role, permission)) return false
+  if (scope.permissions !== undefined && !scope.permissions.includes(permission)) return false
+  if (scope.domain_id === undefined) return true
+  return domainPermissions.includes(permission) && domainId?.toLowerCase() === scope.domain_id
+}
+
 /** Whether the actor may do this, in the organization or, where one is named, in a domain of it. */
 export function can(actor: Powers, permission: Permission, domainId: string | null = null): boolean {
+  if (!withinScope(actor.scope, permission, domainId)) return false
   if (holds(actor.role, permission)) return true
   const raised =
     domainId !== null && raisedInDomain.includes(permission) ? actor.domain_roles[domainId.toLowerCase()] : undefined
@@ -58,16 +91,12 @@ export function can(actor: Powers, permission: Permission, domainId: string | nu
 
 /** Whether there is any place where the actor may do this: what a route asks before it knows the domain. */
 export const canSomewhere = (actor: Powers, permission: Permission): boolean =>
-  can(actor, permission) || Object.keys(actor.domain_roles).some((domainId) => can(actor, permission, domainId))
+  can(actor, permission, actor.scope?.domain_id ?? null) ||
+  Object.keys(actor.domain_roles).some((domainId) => can(actor, permission, domainId))
 
-const held = Object.fromEntries(
-  ROLES.map((role) => [
-    role,
-    (Object.keys(permissions) as Permission[]).filter((permission) => holds(role, permission)),
-  ]),
-) as Record<Role, Permission[]>
-
-export const permissionsOf = (role: Role): Permission[] => held[role]
+/** What the actor may do in the whole organization or, with a key of one domain, in that domain. */
+export const permissionsOf = (actor: Powers): Permission[] =>
+  (Object.keys(permissions) as Permission[]).filter((name) => can(actor, name, actor.scope?.domain_id ?? null))
 
 export function permissionsTable(): string {
   const rows = (Object.keys(permissions) as Permission[]).map(

@@ -17,6 +17,9 @@ export const CALLERS = [
   'admin_key',
   'member_key',
   'viewer_key',
+  'reader_key',
+  'domain_key',
+  'elsewhere_key',
 ] as const
 export type Caller = (typeof CALLERS)[number]
 
@@ -64,6 +67,15 @@ export async function createWorld(test: TestApp): Promise<World> {
     keys.set(`${person.role}_key`, (await create('/api/api-keys', person, { name: 'key' })).key)
     if (isViewer) await setRole(test, organization_id, person.id, 'viewer')
   }
+  // Keys of the owner with limits: one that reads pipelines, and two that do everything, in the shared or another domain.
+  const elsewhere: string = (await create('/api/domains', owner, { name: 'Elsewhere' })).id
+  const all = ['pipelines:read', 'pipelines:write', 'pipelines:run', 'domains:read', 'domains:write']
+  for (const [name, scopes] of [
+    ['reader_key', { permissions: ['pipelines:read'] }],
+    ['domain_key', { permissions: all, domain_id }],
+    ['elsewhere_key', { permissions: all, domain_id: elsewhere }],
+  ] as const)
+    keys.set(name, (await create('/api/api-keys', owner, { name, scopes })).key)
   const personOf = (caller: Caller): Person | undefined => people[caller.replace('_key', '') as keyof typeof people]
   const as = (caller: Caller): CallOptions['as'] => {
     const key = keys.get(caller)

@@ -31,14 +31,14 @@ export function apiKeyRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Make an API key',
         description:
-          'It has the permissions that its creator has in this organization at the moment of each use. The whole key is shown here and never again.',
+          'It has the permissions that its creator has in this organization at the moment of each use, less what `role` and `scopes` take away. A key that is made with a key has at most the same limits, expires no later and is revoked with it. The whole key is shown here and never again.',
         body: CreateApiKey,
-        response: { 201: CreatedApiKey, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+        response: { 201: CreatedApiKey, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },
     },
     async (request, reply) => {
-      const { name, expires_in_days = null } = request.body
-      return reply.code(201).send(await createApiKey(db, actorOf(request), { name, expires_in_days }))
+      const { name, expires_in_days = null, role, scopes } = request.body
+      return reply.code(201).send(await createApiKey(db, actorOf(request), { name, expires_in_days, role, scopes }))
     },
   )
 
@@ -49,7 +49,8 @@ export function apiKeyRoutes(app: App, { db }: Services): void {
       schema: {
         tags,
         summary: 'Revoke an API key',
-        description: 'It stops at once. Members revoke their own keys, admins and the owner any.',
+        description:
+          'It stops at once, and so do the keys that were made with it. Members revoke their own keys, admins and the owner any.',
         params: ApiKeyParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

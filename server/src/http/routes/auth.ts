@@ -93,7 +93,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         avatar_url: actor.avatar_url,
         role: actor.role,
         organization: { id: actor.organization_id, name: actor.organization_name, slug: actor.organization_slug },
-        permissions: permissionsOf(actor.role),
+        permissions: permissionsOf(actor),
         has_password: actor.has_password,
         idp_linked: actor.idp_linked,
         domain_roles: raised ? await listDomainRoles(db, actor, actor.user_id) : [],
@@ -139,11 +139,11 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
   app.get(
     '/api/auth/organizations',
     {
-      config: { access: 'authenticated' },
+      config: { access: 'unlimited' },
       schema: {
         tags,
         summary: 'The organizations you belong to',
-        response: { 200: Type.Array(MyOrganization), ...problems('unauthenticated') },
+        response: { 200: Type.Array(MyOrganization), ...problems('unauthenticated', 'forbidden') },
       },
     },
     (request) => listMyOrganizations(db, actorOf(request).user_id),

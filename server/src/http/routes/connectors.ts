@@ -1,7 +1,10 @@
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { listDestinations, listSources } from '../../connections/discovery.ts'
 import { checkConnector, listConnectorStreams } from '../../connections/probes.ts'
+import { runWantedBy } from '../../connections/references.ts'
 import type { Services } from '../../services.ts'
+import { type Actor, requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { problems } from '../schemas/common.ts'
@@ -52,7 +55,7 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request) => checkConnector(services, actorOf(request), request.body),
+    (request) => checkConnector(services, probingActor(request), request.body),
   )
 
   app.post(
@@ -70,6 +73,13 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request) => listConnectorStreams(services, actorOf(request), request.body),
+    (request) => listConnectorStreams(services, probingActor(request), request.body),
   )
+}
+
+/** A source may name the output of a run, and an API key may have the one permission without the other. */
+function probingActor(request: FastifyRequest): Actor {
+  const actor = actorOf(request)
+  if (runWantedBy(request.body) !== null) requirePermission(actor, 'pipelines:read')
+  return actor
 }

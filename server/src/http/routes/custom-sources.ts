@@ -12,6 +12,7 @@ import {
 import { checkCustomSource, previewCustomSource } from '../../connections/previews.ts'
 import { listPipelines } from '../../pipelines/list.ts'
 import type { Services } from '../../services.ts'
+import { requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { signalOf } from '../disconnect.ts'
@@ -220,14 +221,18 @@ function historyRoutes(app: App, { db }: Services): void {
         summary: 'The pipelines that use a custom source',
         params: IdParams,
         querystring: Type.Object(Paging),
-        response: { 200: ListOf(PipelineListItem), ...problems('invalid_input', 'unauthenticated', 'not_found') },
+        response: {
+          200: ListOf(PipelineListItem),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
       },
     },
     async (request, reply) => {
       const actor = actorOf(request)
+      requirePermission(actor, 'pipelines:read')
       const { source_name } = await readCustomSource(db, actor, request.params.id)
       const page = paging(request.query)
-      return sendJsonList(reply, await listPipelines(db, actor.organization_id, { source: source_name }, page))
+      return sendJsonList(reply, await listPipelines(db, actor, { source: source_name }, page))
     },
   )
 }

@@ -70,14 +70,17 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
   app.post(
     '/api/users/invitations/accept',
     {
-      config: { access: 'authenticated' },
+      config: { access: 'unlimited' },
       schema: {
         tags,
         summary: 'Join the organization that invited you',
         description:
           'Whoever holds the token may use it, once. The answer holds tokens for the joined organization. Accepted with an API key, these tokens end with the key and may do no more than a key may.',
         body: InvitationToken,
-        response: { 200: Acceptance, ...problems('invalid_input', 'unauthenticated', 'not_found', 'conflict') },
+        response: {
+          200: Acceptance,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
       },
     },
     (request) => acceptInvitation(db, tokens, actorOf(request), request.body.token),

@@ -62,7 +62,7 @@ export function pipelineRoutes(app: App, services: Services): void {
     async (request, reply) => {
       const { limit, offset, ...filter } = request.query
       const page = paging({ limit, offset })
-      return sendJsonList(reply, await listPipelines(db, actorOf(request).organization_id, filter, page))
+      return sendJsonList(reply, await listPipelines(db, actorOf(request), filter, page))
     },
   )
 

@@ -10,6 +10,7 @@ import {
 } from '../../connections/saved-connectors.ts'
 import { listPipelines } from '../../pipelines/list.ts'
 import type { Services } from '../../services.ts'
+import { requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { sendJsonList } from '../json-list.ts'
@@ -124,15 +125,19 @@ function routesOf(app: App, services: Services, type: ConnectorType, path: strin
         summary: `The pipelines that use a saved ${type}`,
         params: IdParams,
         querystring: Type.Object(Paging),
-        response: { 200: ListOf(PipelineListItem), ...problems('invalid_input', 'unauthenticated', 'not_found') },
+        response: {
+          200: ListOf(PipelineListItem),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
       },
     },
     async (request, reply) => {
       const actor = actorOf(request)
       const { id } = request.params
+      requirePermission(actor, 'pipelines:read')
       await requireSavedConnector(db, actor, type, id)
       const filter = type === 'source' ? { saved_source_id: id } : { saved_destination_id: id }
-      return sendJsonList(reply, await listPipelines(db, actor.organization_id, filter, paging(request.query)))
+      return sendJsonList(reply, await listPipelines(db, actor, filter, paging(request.query)))
     },
   )
 }

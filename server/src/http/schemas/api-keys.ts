@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { KEY_LIFETIMES } from '../../tenancy/api-keys.ts'
-import { Name, Nullable, OptionalPaging, Timestamp, Uuid } from './common.ts'
+import { domainPermissions, keyPermissions } from '../../tenancy/permissions.ts'
+import { Name, Nullable, OptionalPaging, RoleName, Timestamp, Uuid } from './common.ts'
 
 const KeyPrefix = Type.String({ description: 'The first 12 characters of the key' })
 const ExpiresAt = Nullable(Type.String({ format: 'date-time', description: 'Null: never' }))
@@ -13,6 +14,25 @@ export const CreateApiKey = Type.Object({
       enum: [...KEY_LIFETIMES, null],
       description: 'Null or absent: never expires',
     }),
+  ),
+  role: Type.Optional(Type.Enum(RoleName.enum, { description: 'The key has at most this role; at most your own' })),
+  scopes: Type.Optional(
+    Type.Object(
+      {
+        permissions: Type.Array(Type.Enum(keyPermissions), {
+          minItems: 1,
+          uniqueItems: true,
+          description: 'All that the key may do; each must be yours',
+        }),
+        domain_id: Type.Optional(
+          Type.String({
+            format: 'uuid',
+            description: `The key reaches this domain and its pipelines alone; allowed with ${domainPermissions.join(', ')}`,
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
   ),
 })
 
@@ -29,7 +49,14 @@ export const ApiKeyItem = Type.Object({
   id: Uuid,
   name: Type.String(),
   key_prefix: KeyPrefix,
-  scopes: Type.Object({}, { additionalProperties: true }),
+  scopes: Type.Object(
+    {
+      role: Type.Optional(RoleName),
+      permissions: Type.Optional(Type.Array(Type.Enum(keyPermissions))),
+      domain_id: Type.Optional(Uuid),
+    },
+    { description: 'The limits of the key; empty where it has all the power of its creator' },
+  ),
   last_used_at: Nullable(Timestamp),
   expires_at: ExpiresAt,
   created_at: Timestamp,
