@@ -18,8 +18,8 @@ interface RunningRole {
 export interface RoleOptions {
   /** How the database is opened, where it is not this process that keeps the embedded one. */
   open?: (config: Config) => Store
-  /** Called when all roles have started. */
-  onReady?: (port: number) => void
+  /** Called when all roles have started, before anybody else is told. */
+  onReady?: (port: number) => Promise<void>
 }
 
 const CLOSE_MS = 1200
@@ -51,8 +51,8 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
   try {
     for (const role of roles) running.push(await startRole[role](services))
     if (!roles.includes('api') && config.HEALTH_PORT !== undefined) running.push(await startHealth(services))
+    await options.onReady?.(config.PORT)
     announce(services, roles)
-    options.onReady?.(config.PORT)
     await end.begun
     log.info('stopping')
     await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))

@@ -15,7 +15,9 @@ const begun = new Promise<ToService>((resolve) => process.once('message', resolv
 // The kernel ends us with our parent where it can (PDEATHSIG); this is for where it cannot.
 process.once('disconnect', () => process.exit(1))
 
-const say = (message: FromService) => process.send?.(message)
+/** Resolves when it is on its way, whatever happens to this process then. */
+const tellParent = (message: FromService) =>
+  new Promise<void>((resolve) => process.send!(message, undefined, undefined, () => resolve()))
 
 async function run(): Promise<number> {
   await Promise.all(ALL_ROLES.map((role) => loadRole[role]()))
@@ -25,8 +27,8 @@ async function run(): Promise<number> {
   if (port !== null) config.PORT = port
   return runRoles(ALL_ROLES, config, {
     open: joinStore,
-    onReady: (port) => {
-      say({ type: 'ready', port })
+    onReady: async (port) => {
+      await tellParent({ type: 'ready', port })
       setTimeout(
         () => globalThis.gc?.({ type: 'major', flavor: 'last-resort', execution: 'sync' }),
         COLLECT_AFTER_MS,
