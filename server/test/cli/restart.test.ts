@@ -11,6 +11,7 @@ import { findChildren, findProcesses, findTree, isAlive, waitUntilGone } from '.
 import {
   ACCOUNT,
   askStatus,
+  databaseSettings,
   environment,
   findPostgres,
   findService,
@@ -175,15 +176,6 @@ test('when the parent is killed nothing of it is left, and the next start goes o
   assert.equal((await send(next, 'GET', '/api/auth/me', token)).email, 'first@example.com')
   await end(next, folder)
 })
-
-/** As an operator gives them. */
-function databaseSettings({ host, user, password, database }: Awaited<ReturnType<typeof cloneDatabase>>['connection']) {
-  return {
-    DATABASE_URL: `postgres://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host!)}`,
-    JWT_SECRET_KEY: 'x'.repeat(32),
-    ENCRYPTION_KEY: 'x'.repeat(32),
-  }
-}
 
 /** As soon as nobody listens there any more. */
 async function takePort(port: number) {

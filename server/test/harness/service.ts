@@ -3,6 +3,7 @@ import { mkdtempSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { ConnectionSettings } from '../../src/database/database.ts'
 import { findChildren, type Started, startProgram } from './processes.ts'
 
 export const root = path.resolve(import.meta.dirname, '../../..')
@@ -17,6 +18,13 @@ export const environment = (dataDir: string, env: Record<string, string> = {}): 
   DATA_DIR: dataDir,
   PORT: '0',
   ...env,
+})
+
+/** What an operator gives for a database elsewhere. */
+export const databaseSettings = ({ host, user, password, database }: ConnectionSettings): Record<string, string> => ({
+  DATABASE_URL: `postgres://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host!)}`,
+  JWT_SECRET_KEY: 'x'.repeat(32),
+  ENCRYPTION_KEY: 'x'.repeat(32),
 })
 
 export const runSluice = (args: string[], env: Record<string, string>, input?: string): Started =>

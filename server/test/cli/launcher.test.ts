@@ -1,0 +1,48 @@
+/** The launcher that `npx sluice` runs, which is a process between the caller and the service. */
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { cloneDatabase } from '../harness/database.ts'
+import { findTree, isAlive, startProgram, waitUntilGone } from '../harness/processes.ts'
+import { databaseSettings, environment, makeDataDir, root } from '../harness/service.ts'
+
+const BIN = path.join(root, 'server/bin/sluice.cjs')
+const folder = makeDataDir()
+const fakes = mkdtempSync(path.join(tmpdir(), 'sluice-no-setpriv-'))
+writeFileSync(path.join(fakes, 'setpriv'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+after(() => {
+  for (const each of [folder, fakes]) rmSync(each, { recursive: true, force: true })
+})
+
+async function startWorker(env: Record<string, string> = {}) {
+  const { connection, drop } = await cloneDatabase(1)
+  const settings = { ...databaseSettings(connection), ...env }
+  const launcher = startProgram(process.execPath, [BIN, 'worker'], { env: environment(folder, settings) })
+  await launcher.said(/Sluice worker is running/)
+  return { launcher, drop, tree: findTree(launcher.child.pid!) }
+}
+
+for (const [how, env] of [
+  ['by the kernel', {}],
+  ['without setpriv, by the channel between them', { PATH: `${fakes}:${process.env.PATH}` }],
+] as const)
+  test(`a launcher that is killed takes the service with it, ${how}`, async () => {
+    const { launcher, tree, drop } = await startWorker(env)
+    assert.ok(tree.length >= 3, 'launcher, worker and executor')
+    launcher.child.kill('SIGKILL')
+    await launcher.ended
+    assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 10_000), [])
+    await drop()
+  })
+
+test('a launcher hands signals on, and ends as the service does', async () => {
+  const { launcher, tree, drop } = await startWorker()
+  launcher.child.kill('SIGTERM')
+  const { code, stdout } = await launcher.ended
+  assert.equal(code, 0)
+  assert.match(stdout, /"stopped"/)
+  assert.deepEqual(tree.filter(isAlive), [])
+  await drop()
+})

@@ -1,0 +1,21 @@
+"""Runs a program on a terminal of its own. SIGUSR1 presses Ctrl+C there; what the program writes goes to standard output."""
+import os
+import pty
+import signal
+import sys
+
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+signal.signal(signal.SIGUSR1, lambda *_: os.write(terminal, b"\x03"))
+# A test that is broken off must not leave the program behind.
+signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+while True:
+    try:
+        output = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not output:
+        break
+    os.write(1, output)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)

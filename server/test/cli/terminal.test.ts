@@ -1,0 +1,74 @@
+/** `sluice start` on a terminal, as a person starts and stops it. */
+import assert from 'node:assert/strict'
+import { rmSync } from 'node:fs'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { findProcesses, startProgram } from '../harness/processes.ts'
+import {
+  askStatus,
+  beginRegistration,
+  environment,
+  MAIN,
+  makeDataDir,
+  root,
+  type Service,
+  whenReady,
+} from '../harness/service.ts'
+
+const folders: string[] = []
+after(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
+
+async function startOnTerminal(env: Record<string, string> = {}): Promise<Service & { folder: string }> {
+  const folder = makeDataDir()
+  folders.push(folder)
+  const terminal = path.join(import.meta.dirname, 'terminal.py')
+  const args = [terminal, process.execPath, MAIN, 'start']
+  const service = await whenReady(startProgram('python3', args, { cwd: root, env: environment(folder, env) }))
+  after(() => service.child.kill('SIGTERM'))
+  return { ...service, folder }
+}
+const pressCtrlC = ({ child }: Service) => child.kill('SIGUSR1')
+
+test('Ctrl+C lets a request that has begun finish with its database, and says nothing but that it stops', async () => {
+  const service = await startOnTerminal()
+  const { begun, answered, finish } = beginRegistration(service.url)
+  await begun
+  // Once a later request is answered, this one has arrived.
+  await askStatus(`${service.url}/healthz`)
+  pressCtrlC(service)
+  await service.said(/ stopping\r\n/)
+  finish()
+  assert.equal(await answered, 201)
+  const { code, stdout } = await service.ended
+  assert.equal(code, 0, stdout)
+  const afterwards = stdout.slice(stdout.indexOf('API reference')).split('\r\n').slice(2)
+  const sentences = [
+    /^(\^C)?\d\d:\d\d:\d\d stopping$/,
+    /^\S+ POST \/api\/auth\/register answered 201 in .* ms /,
+    /^\S+ stopped$/,
+    /^$/,
+  ]
+  assert.equal(afterwards.length, sentences.length, stdout)
+  for (const [index, sentence] of sentences.entries()) assert.match(afterwards[index]!, sentence)
+  assert.doesNotMatch(stdout, /^\{/m, 'a terminal gets no JSON')
+  assert.deepEqual(findProcesses(service.folder), [])
+})
+
+test('a second Ctrl+C ends it at once', async () => {
+  const service = await startOnTerminal({ DRAIN_SECONDS: '120' })
+  const { begun, answered } = beginRegistration(service.url)
+  const broken = assert.rejects(answered)
+  await begun
+  await askStatus(`${service.url}/healthz`)
+  pressCtrlC(service)
+  await service.said(/ stopping\r\n/)
+  const began = performance.now()
+  // Two within half a second are the same wish, so it is pressed until it is heard.
+  const pressing = setInterval(() => pressCtrlC(service), 200)
+  const { code } = await service.ended.finally(() => clearInterval(pressing))
+  assert.equal(code, 1)
+  assert.ok(performance.now() - began < 20_000)
+  await broken
+})
