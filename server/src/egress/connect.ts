@@ -2,8 +2,9 @@
  * Dialling: resolve, check every answer, connect to exactly the answers that were checked. The name is resolved once, so
  * a DNS server that changes its mind between the check and the connection changes nothing.
  */
+import { createRequire } from 'node:module'
 import { connect as connectTcp, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import { parseAddress } from './addresses.ts'
 import type { Guard } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
@@ -144,6 +145,7 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  * connections that are still being made.
  */
 export function createDispatcher(dial: Dial, closing: AbortSignal): Dispatcher {
+  const { Agent, buildConnector }: typeof import('undici') = createRequire(import.meta.url)('undici')
   const startTls = buildConnector({ timeout: defaultTimeoutMs, allowH2: true })
   return new Agent({
     // HTTP/2 where the server offers it.

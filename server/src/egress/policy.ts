@@ -50,7 +50,8 @@ export function createEgress(options: EgressOptions): Egress {
   const guard = createGuard(options.allow, options.self)
   const dial = createDial(guard, options.lookup ?? resolveBySystem)
   const closing = new AbortController()
-  const dispatcher = createDispatcher(dial, closing.signal)
+  /** Made at the first HTTP request: undici takes 11 MB, and whoever only connects to a database never needs it. */
+  let dispatcher: Dispatcher | undefined
   /** What passed last: a source asks the same server again and again, and each connection is judged when it is made. */
   let passed = { origin: '', listeners: 0 }
 
@@ -74,16 +75,23 @@ export function createEgress(options: EgressOptions): Egress {
     passed = { origin, listeners: options.self.length }
   }
 
-  const sender: Sender = { dispatcher, checkUrl, userAgent: options.userAgent ?? 'sluice' }
+  const sender: Sender = {
+    get dispatcher() {
+      dispatcher ??= createDispatcher(dial, closing.signal)
+      return dispatcher
+    },
+    checkUrl,
+    userAgent: options.userAgent ?? 'sluice',
+  }
   return {
     connect: dial,
     checkUrl,
     fetch: (url, request = {}) => fetchWhole(sender, url, request),
     stream: (url, request = {}) => openStream(sender, url, request),
     /** Requests that are still open end with it. */
-    close() {
+    async close() {
       closing.abort(new EgressFailed('connection', 'the service is shutting down'))
-      return dispatcher.destroy()
+      await dispatcher?.destroy()
     },
   }
 }
