@@ -4,6 +4,7 @@ import { ConnectorError } from '../../src/connectors/contract.ts'
 import { copyIn } from '../../src/connectors/postgres/destination/copy-in.ts'
 import { openSession } from '../../src/connectors/postgres/shared/session.ts'
 import { type ConnectionSettings, resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
+import { readBoolean, readInteger, readText } from '../../src/connectors/postgres/shared/values.ts'
 import { copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
 import { createEgress } from '../../src/egress/policy.ts'
 import { authority, serverCertificate, serverKey } from '../harness/certificates.ts'
@@ -34,7 +35,9 @@ describe('postgres over TLS', () => {
       side: 'source',
       application: 'test',
     })
-    const [row] = await session.query<{ ssl: boolean }>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()')
+    const [row] = await session.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()', [], {
+      ssl: readBoolean,
+    })
     await session.close()
     return row!.ssl
   }
@@ -68,7 +71,11 @@ describe('postgres over TLS', () => {
     for await (const { bytes } of copyOut(reader, 'COPY (SELECT generate_series(1, 200000)) TO STDOUT'))
       await copy.write(bytes)
     assert.equal(await copy.finish(), 200000)
-    const [row] = await reader.query('SELECT count(*)::int4 AS n, sum(n)::int8::text AS total FROM public.numbers')
+    const [row] = await reader.query(
+      'SELECT count(*)::int4 AS n, sum(n)::int8::text AS total FROM public.numbers',
+      [],
+      { n: readInteger, total: readText },
+    )
     assert.deepEqual(row, { n: 200000, total: '20000100000' })
     await reader.close()
     await writer.close()

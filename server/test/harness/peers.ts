@@ -10,25 +10,42 @@ export interface Peer {
 export type PeerKind = 'closed' | 'hangs up' | 'silent' | 'nonsense'
 
 export async function startPeer(kind: PeerKind): Promise<Peer> {
+  const peer = await listen((socket) => {
+    if (kind === 'hangs up') socket.destroy()
+    if (kind === 'nonsense') socket.end('\u0000\u0001 220 what do you want? \r\n\r\n')
+  })
+  if (kind !== 'closed') return peer
+  // The port of a server that was just closed is one where nobody listens.
+  await peer.close()
+  return { port: peer.port, close: async () => undefined }
+}
+
+/** A server on this machine that does to each connection what it is told. */
+export async function listen(serve: (socket: Socket) => void): Promise<Peer> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => undefined)
-    if (kind === 'hangs up') socket.destroy()
-    if (kind === 'nonsense') socket.end('\u0000\u0001 220 what do you want? \r\n\r\n')
+    socket.on('close', () => sockets.delete(socket))
+    serve(socket)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const close = async (): Promise<void> => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-    await once(server, 'close')
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
   }
-  // The port of a server that was just closed is one where nobody listens.
-  if (kind === 'closed') {
-    await close()
-    return { port, close: async () => undefined }
+}
+
+/** Sends the bytes again and again, as fast as the other side takes them, until it hangs up. */
+export function sendForEver(socket: Socket, bytes: Buffer): void {
+  const chunk = Buffer.concat(new Array(Math.max(1, Math.ceil((1 << 16) / bytes.length))).fill(bytes))
+  const send = (): void => {
+    if (!socket.destroyed) socket.write(chunk, send)
   }
-  return { port, close }
+  send()
 }

@@ -15,6 +15,7 @@ import { quoteName, splitStream } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
 import { applicationOf, ensureMarks, fence, type LoadAttempt } from './marks.ts'
 
@@ -158,16 +159,12 @@ function withSession<T>(
 
 async function checkRights(session: Session, config: Settings): Promise<void> {
   const schema = config.schema ?? 'public'
-  const [row] = await session.query<{
-    found: boolean
-    may_create: boolean
-    may_create_schema: boolean
-    read_only: string
-  }>(
+  const [row] = await session.query(
     `SELECT to_regnamespace($1) IS NOT NULL AS found,
             coalesce(has_schema_privilege(to_regnamespace($1)::oid, 'CREATE'), false) AS may_create,
             has_database_privilege(current_database(), 'CREATE') AS may_create_schema, current_setting('transaction_read_only') AS read_only`,
     [quoteName(schema)],
+    { found: readBoolean, may_create: readBoolean, may_create_schema: readBoolean, read_only: readText },
   )
   if (row?.read_only === 'on') {
     throw new ConnectorError(

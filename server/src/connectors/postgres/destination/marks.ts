@@ -16,21 +16,24 @@ import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { orNull, type RowOf, readBoolean, readInteger, readJson, readText } from '../shared/values.ts'
 
 export const marksTable = '_sluice_marks'
 
-export interface MarkRow {
-  run_id: string
-  seq: number
-  attempt: number
-  checkpoint: number
-  cursor: Json
-  base_cursor: Json
-  published: boolean
-  stage: string | null
+const markRow = {
+  run_id: readText,
+  seq: readInteger,
+  attempt: readInteger,
+  checkpoint: readInteger,
+  cursor: orNull(readJson),
+  base_cursor: orNull(readJson),
+  published: readBoolean,
+  stage: orNull(readText),
   /** The transaction that last changed the row. */
-  changed_by: string
+  changed_by: readText,
 }
+
+export type MarkRow = RowOf<typeof markRow>
 
 /** Whose mark it is. */
 export interface LoadAttempt {
@@ -55,12 +58,12 @@ export function marksOf(schema: string): string {
 /** Creates schema and table where they are missing. Two at once would collide in the catalogue, so they take turns. */
 export async function ensureMarks(session: Session, schema: string): Promise<void> {
   const exists = 'SELECT to_regclass($1) IS NOT NULL AS found'
-  const [before] = await session.query<{ found: boolean }>(exists, [marksOf(schema)])
+  const [before] = await session.query(exists, [marksOf(schema)], { found: readBoolean })
   if (before?.found) return
   await session.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('sluice marks', 0))")
-  const [spaces] = await session.query<{ found: boolean }>('SELECT to_regnamespace($1) IS NOT NULL AS found', [
-    quoteName(schema),
-  ])
+  const [spaces] = await session.query('SELECT to_regnamespace($1) IS NOT NULL AS found', [quoteName(schema)], {
+    found: readBoolean,
+  })
   if (!spaces?.found) await session.script(`CREATE SCHEMA ${quoteName(schema)}`)
   await session.script(
     `CREATE TABLE IF NOT EXISTS ${marksOf(schema)} (
@@ -74,12 +77,13 @@ export async function ensureMarks(session: Session, schema: string): Promise<voi
 
 /** The row, locked until the transaction ends; this also waits for a COMMIT whose answer was lost. */
 export async function lockMark(session: Session, { schema, pipeline_id }: LoadAttempt): Promise<MarkRow | null> {
-  const [row] = await session.query<MarkRow & { seq: string; checkpoint: string }>(
+  const [row] = await session.query(
     `SELECT run_id, seq, attempt, checkpoint, cursor, base_cursor, published, stage, xmin::text AS changed_by FROM ${marksOf(schema)}
      WHERE pipeline_id = $1 FOR UPDATE`,
     [pipeline_id],
+    markRow,
   )
-  return row ? { ...row, seq: Number(row.seq), checkpoint: Number(row.checkpoint) } : null
+  return row ?? null
 }
 
 /**
@@ -117,9 +121,9 @@ export async function takeMark(session: Session, attempt: LoadAttempt): Promise<
 }
 
 export async function tableExists(session: Session, schema: string, table: string): Promise<boolean> {
-  const [row] = await session.query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
-    quoteTable({ schema, table }),
-  ])
+  const [row] = await session.query('SELECT to_regclass($1) IS NOT NULL AS found', [quoteTable({ schema, table })], {
+    found: readBoolean,
+  })
   return row?.found === true
 }
 

@@ -6,6 +6,7 @@
 import { ConnectorError, type RunLog, type Sync } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { readBoolean, readText } from '../shared/values.ts'
 import { withLock } from './locks.ts'
 import { mergeRows } from './merge.ts'
 import { ordinalColumn } from './stage.ts'
@@ -51,7 +52,9 @@ export async function publishStage(input: PublishInput): Promise<string[]> {
 }
 
 async function hasRows(session: Session, table: TableName): Promise<boolean> {
-  const [row] = await session.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${quoteTable(table)}) AS found`)
+  const [row] = await session.query(`SELECT EXISTS (SELECT FROM ${quoteTable(table)}) AS found`, [], {
+    found: readBoolean,
+  })
   return row?.found === true
 }
 
@@ -151,9 +154,10 @@ async function exchangeRows(
   await withLock(session, signal, target.table, () =>
     session.script(`LOCK TABLE ${quoteTable(target)} IN SHARE ROW EXCLUSIVE MODE`),
   )
-  const [references] = await session.query<{ found: boolean }>(
+  const [references] = await session.query(
     `SELECT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND confrelid = to_regclass($1) AND conrelid <> confrelid) AS found`,
     [quoteTable(target)],
+    { found: readBoolean },
   )
   const names = staged.map(({ name }) => quoteName(name))
   const list = names.join(', ')
@@ -187,10 +191,11 @@ async function exchangeRows(
 }
 
 export async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {
-  const rows = await session.query<{ name: string }>(
+  const rows = await session.query(
     `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) AS k(attnum), pg_attribute a
      WHERE i.indrelid = to_regclass($1) AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum`,
     [quoteTable(table)],
+    { name: readText },
   )
   return rows.map((row) => row.name)
 }

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { readText } from '../shared/values.ts'
 import { type LoadAttempt, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
 import { findSwapObstacles } from './swap.ts'
 import { readColumns, type TableColumn } from './table.ts'
@@ -76,11 +77,12 @@ export async function createStage(
 /** Drops stages that no mark names, and those of pipelines that have not been heard of for days. */
 export async function sweepStages(session: Session, attempt: LoadAttempt): Promise<void> {
   const marks = marksOf(attempt.schema)
-  const rows = await session.query<{ name: string }>(
+  const rows = await session.query(
     `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
        AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
     [attempt.schema, prefix],
+    { name: readText },
   )
   for (const { name } of rows) {
     // Between the list and the drop a mark may have come to name it: look again with the name's mark in hand.

@@ -9,6 +9,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { orNull, readBoolean, readText, readTexts } from '../shared/values.ts'
 
 /** Everything that would not survive a swap. */
 export async function findSwapObstacles(session: Session, name: TableName): Promise<string[]> {
@@ -16,7 +17,7 @@ export async function findSwapObstacles(session: Session, name: TableName): Prom
     session.version >= 150000
       ? 'OR EXISTS (SELECT FROM pg_publication_namespace p WHERE p.pnnspid = c.relnamespace)'
       : ''
-  const rows = await session.query<{ obstacle: string }>(
+  const rows = await session.query(
     `WITH target AS (
        SELECT c.* FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2
      )
@@ -42,6 +43,7 @@ export async function findSwapObstacles(session: Session, name: TableName): Prom
            SELECT FROM pg_constraint k WHERE k.oid = d.objid AND k.conrelid = c.oid AND k.contype IN ('p', 'u', 'c', 'n', 'x')))
          AND NOT (d.classid = 'pg_class'::regclass AND EXISTS (SELECT FROM pg_class i WHERE i.oid = d.objid AND i.relkind IN ('i', 't')))`,
     [name.schema, name.table],
+    { obstacle: readText },
   )
   return rows.map(({ obstacle }) => obstacle)
 }
@@ -56,13 +58,14 @@ export async function waitForOlderSnapshots(
 ): Promise<boolean> {
   const deadline = Date.now() + SNAPSHOT_WAIT_MS
   for (;;) {
-    const [row] = await session.query<{ found: boolean }>(
+    const [row] = await session.query(
       `SELECT EXISTS (
          SELECT FROM pg_stat_activity WHERE datid = (SELECT oid FROM pg_database WHERE datname = current_database())
            AND pid <> pg_backend_pid() AND coalesce(backend_type, 'client backend') = 'client backend'
            AND backend_xmin IS NOT NULL AND age(backend_xmin) >= age($1::xid)
        ) AS found`,
       [transaction],
+      { found: readBoolean },
     )
     if (!row?.found) return true
     if (Date.now() > deadline) return false
@@ -70,14 +73,13 @@ export async function waitForOlderSnapshots(
   }
 }
 
-interface IndexRow {
-  name: string
-  definition: string
+const indexRow = {
+  name: readText,
+  definition: readText,
   /** What comes before the access method in the definition. */
-  head: string
-  is_unique: boolean
-  constraint_name: string | null
-  constraint_definition: string | null
+  head: readText,
+  is_unique: readBoolean,
+  constraint_definition: orNull(readText),
 }
 
 /** Names of new indexes and the names they get once the old table is gone. */
@@ -88,14 +90,15 @@ export interface Renames {
 
 /** Builds the old table's indexes and keys on the stage. Long work, done before anything is locked. */
 export async function copyIndexes(session: Session, from: TableName, stage: TableName): Promise<Renames[]> {
-  const rows = await session.query<IndexRow>(
+  const rows = await session.query(
     `SELECT i.relname::text AS name, pg_get_indexdef(i.oid) AS definition,
             format('CREATE %sINDEX %I ON %I.%I ', CASE WHEN x.indisunique THEN 'UNIQUE ' ELSE '' END, i.relname, $1::text, $2::text) AS head,
-            x.indisunique AS is_unique, k.conname::text AS constraint_name, pg_get_constraintdef(k.oid) AS constraint_definition
+            x.indisunique AS is_unique, pg_get_constraintdef(k.oid) AS constraint_definition
      FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
      LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u', 'x')
      WHERE x.indrelid = to_regclass($3) ORDER BY i.relname`,
     [from.schema, from.table, quoteTable(from)],
+    indexRow,
   )
   const renames: Renames[] = []
   for (const [index, row] of rows.entries()) {
@@ -117,11 +120,12 @@ export async function copyIndexes(session: Session, from: TableName, stage: Tabl
 
 /** Owner, grants, comment and options of the old table. Short work. */
 export async function copyProperties(session: Session, from: TableName, stage: TableName): Promise<void> {
-  const [row] = await session.query<{ owner: string; own: boolean; comment: string | null; options: string[] | null }>(
+  const [row] = await session.query(
     `SELECT relowner::regrole::text AS owner, relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) AS own,
-            obj_description(oid, 'pg_class') AS comment, reloptions AS options
+            obj_description(oid, 'pg_class') AS comment, to_json(reloptions) AS options
      FROM pg_class WHERE oid = to_regclass($1)`,
     [quoteTable(from)],
+    { owner: readText, own: readBoolean, comment: orNull(readText), options: orNull(readTexts) },
   )
   if (!row) return
   const table = quoteTable(stage)
@@ -145,12 +149,14 @@ async function copyGrants(session: Session, from: TableName, stage: TableName): 
           WHERE t.attrelid = to_regclass($1) AND t.attnum > 0 AND NOT t.attisdropped) AS a,
          LATERAL aclexplode(a.acl) AS g WHERE g.grantee <> a.owner`
   // The role's default privileges may have given the new table what the old one has not.
-  const defaults = await session.query<{ privilege: string; grantee: string }>(grants, [quoteTable(stage)])
+  const defaults = await session.query(grants, [quoteTable(stage)], { privilege: readText, grantee: readText })
   for (const { privilege, grantee } of defaults)
     await session.script(`REVOKE ${privilege} ON ${quoteTable(stage)} FROM ${grantee}`)
-  const wanted = await session.query<{ privilege: string; grantee: string; grantable: boolean }>(grants, [
-    quoteTable(from),
-  ])
+  const wanted = await session.query(grants, [quoteTable(from)], {
+    privilege: readText,
+    grantee: readText,
+    grantable: readBoolean,
+  })
   for (const { privilege, grantee, grantable } of wanted) {
     await session.script(
       `GRANT ${privilege} ON ${quoteTable(stage)} TO ${grantee}${grantable ? ' WITH GRANT OPTION' : ''}`,

@@ -2,6 +2,7 @@
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { normalizeType } from '../shared/type-names.ts'
+import { orNull, readText } from '../shared/values.ts'
 
 /** A column with the name that PostgreSQL has for its type (type-names.ts: one name for each). */
 export interface TableColumn {
@@ -11,15 +12,16 @@ export interface TableColumn {
 
 /** Null where there is no such table. Generated columns are left out: nobody can write them. */
 export async function readColumns(session: Session, name: TableName): Promise<TableColumn[] | null> {
-  const rows = await session.query<TableColumn & { kind: string }>(
-    `SELECT a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type, c.relkind::text AS kind
+  const rows = await session.query(
+    `SELECT a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'p', 'f', 'v') ORDER BY a.attnum`,
     [name.schema, name.table],
+    { name: orNull(readText), type: orNull(readText) },
   )
   if (rows.length === 0) return null
-  return rows.filter((row) => row.name !== null).map((row) => ({ name: row.name, type: normalizeType(row.type) }))
+  return rows.flatMap(({ name, type }) => (name === null || type === null ? [] : [{ name, type: normalizeType(type) }]))
 }
 
 export function createTableSql(

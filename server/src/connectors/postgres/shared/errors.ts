@@ -100,7 +100,7 @@ function explainDriverError(error: Error, side: Side, where: string): Error {
     code === 'ECONNRESET' ||
     code === 'EPIPE' ||
     code === 'ETIMEDOUT' ||
-    /terminated|timeout|closed|ended/i.test(error.message)
+    /terminated|timeout|closed|ended|not queryable/i.test(error.message)
   if (lost) return new ConnectorError(side, `${where}: the connection was lost`, { transient: true, cause: error })
   // Not of the driver: ours, and it says so itself.
   return error

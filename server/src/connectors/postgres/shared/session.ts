@@ -3,11 +3,18 @@
  * written pinned, and with the time-outs that make the server drop a session whose owner is gone: keep-alive for a dead
  * machine, idle-in-transaction for a stopped process, the connection check for one that left in the middle of a query.
  */
-import type { TLSSocket } from 'node:tls'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import type { Egress } from '../../../egress/policy.ts'
+import { ConnectorError } from '../../contract.ts'
 import { explainFailure, type Side } from './errors.ts'
 import type { Target } from './settings.ts'
+import { type RowOf, readRows, type Shape, textParsers } from './values.ts'
+import { MOST_SCRAM_ROUNDS, Violation } from './wire/frames.ts'
+import { GuardedSocket } from './wire/guarded-socket.ts'
+import { startTls } from './wire/tls.ts'
 
 export interface SessionOptions {
   egress: Egress
@@ -28,32 +35,30 @@ export interface Session {
   readonly client: pg.Client
   /** 180004 for 18.4. */
   readonly version: number
-  query<Row = Record<string, unknown>>(text: string, values?: unknown[]): Promise<Row[]>
+  /** The rows, with the columns that `shape` names and in the types that it gives them. */
+  query<S extends Shape = Record<never, never>>(text: string, values?: unknown[], shape?: S): Promise<RowOf<S>[]>
   /** Several statements in one round trip, without parameters. */
   script(text: string): Promise<void>
+  /** The error for an answer that no PostgreSQL gives. `reason` goes on from "…: ". */
+  violation(reason: string): ConnectorError
   /** Ends politely. Never throws. */
   close(): Promise<void>
   /** Cuts the line at once; the server rolls back what is open. */
   destroy(): void
 }
 
-const handshakeTimeoutMs = 15_000
+/** From the first byte to the pinned settings. */
+const openTimeoutMs = 15_000
+/** On top of the statement timeout, for the server to notice and to say so. */
+const silenceMarginMs = 60_000
 const defaultIdleSeconds = 60
 
 export async function openSession(target: Target, options: SessionOptions): Promise<Session> {
-  const where = describeTarget(target)
   try {
-    return await connect(target, options, target.tls.mode !== 'disable')
+    return await connect(target, options)
   } catch (error) {
     options.signal.throwIfAborted()
-    if (target.tls.mode === 'prefer' && /does not support SSL/.test((error as Error).message)) {
-      try {
-        return await connect(target, options, false)
-      } catch (second) {
-        throw explainFailure(second, options.side, where)
-      }
-    }
-    throw explainFailure(error, options.side, where)
+    throw explainFailure(error, options.side, describeTarget(target))
   }
 }
 
@@ -61,47 +66,91 @@ export function describeTarget(target: Target): string {
   return `PostgreSQL at ${target.host}:${target.port}`
 }
 
-async function connect(target: Target, options: SessionOptions, encrypted: boolean): Promise<Session> {
-  const { signal } = options
+async function connect(target: Target, options: SessionOptions): Promise<Session> {
+  const { signal, side } = options
+  const refuse = (reason: string, cause?: unknown) => {
+    const message = `The server at ${target.host}:${target.port} does not speak PostgreSQL's protocol: ${reason}`
+    return new ConnectorError(side, message, { cause })
+  }
   const socket = await options.egress.connect(target.host, target.port, { signal })
-  const client = new pg.Client({
+  // Without a listener an error that comes before the driver listens would end the process.
+  socket.on('error', () => {})
+  let late = false
+  let stream: { destroy(): unknown } = socket
+  const destroy = () => {
+    stream.destroy()
+    socket.destroy()
+  }
+  const timer = setTimeout(() => {
+    late = true
+    destroy()
+  }, openTimeoutMs)
+  signal.addEventListener('abort', destroy, { once: true })
+  socket.once('close', () => signal.removeEventListener('abort', destroy))
+  try {
+    const guarded = new GuardedSocket(await secure(socket, target), { violation: refuse, silenceMs: null })
+    stream = guarded
+    const { client, version } = await login(guarded, target, options)
+    guarded.allowSilence(toSilence(options.statementTimeoutSeconds ?? 0))
+    return createSession({ client, version, destroy, violation: refuse, guarded })
+  } catch (error) {
+    destroy()
+    if (late) throw new ConnectorError(side, `${describeTarget(target)} ${lateAnswer}`, { transient: true })
+    throw error instanceof Violation ? refuse(error.message, error) : error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const lateAnswer = `did not let us in within ${openTimeoutMs / 1000} seconds`
+
+function toSilence(timeoutSeconds: number): number | null {
+  return timeoutSeconds > 0 ? timeoutSeconds * 1000 + silenceMarginMs : null
+}
+
+/** The socket as it is, or TLS on it. */
+async function secure(socket: Socket, target: Target): Promise<Socket> {
+  if (target.tls.mode === 'disable') return socket
+  const encrypted = await startTls(socket, target.host, tlsOptions(target))
+  if (encrypted === null && target.tls.mode !== 'prefer') throw new Error('The server does not support SSL connections')
+  return encrypted ?? socket
+}
+
+async function login(
+  guarded: GuardedSocket,
+  target: Target,
+  options: SessionOptions,
+): Promise<{ client: pg.Client; version: number }> {
+  const config: pg.ClientConfig & { scramMaxIterations: number } = {
     host: target.host,
     port: target.port,
     user: target.user,
     database: target.database,
     // Never null: the driver would look for a password file.
     password: target.password,
-    ssl: encrypted ? tlsOptions(target) : false,
+    // TLS was put on the socket before the driver got it.
+    ssl: false,
     application_name: options.application.slice(0, 63),
-    connectionTimeoutMillis: handshakeTimeoutMs,
-    stream: () => socket,
-  })
-  const destroy = () => {
-    streamOf(client).destroy()
-    socket.destroy()
+    // The driver calls the methods of a socket, and a guarded one has those that it calls.
+    stream: () => guarded as unknown as Duplex,
+    types: textParsers,
+    scramMaxIterations: MOST_SCRAM_ROUNDS,
   }
+  const client = new pg.Client(config)
   // Without a listener a connection that dies between two queries would end the process; the next query reports it.
   client.on('error', () => {})
-  signal.addEventListener('abort', destroy, { once: true })
-  client.once('end', () => signal.removeEventListener('abort', destroy))
   const version = watchVersion(client)
-  try {
-    await client.connect()
-    await pinSettings(client, version(), options)
-    return createSession(client, version(), destroy)
-  } catch (error) {
-    destroy()
-    signal.removeEventListener('abort', destroy)
-    throw error
-  }
+  await client.connect()
+  await pinSettings(client, version(), options)
+  return { client, version: version() }
 }
 
-/** The socket, or the TLS stream on it. */
-export function streamOf(client: pg.Client): TLSSocket {
-  return (client as unknown as { connection: { stream: TLSSocket } }).connection.stream
+/** What the driver writes to. */
+export function streamOf(client: pg.Client): GuardedSocket {
+  return (client as unknown as { connection: { stream: GuardedSocket } }).connection.stream
 }
 
-function tlsOptions({ tls }: Target) {
+function tlsOptions({ tls }: Target): ConnectionOptions {
   const trusted = { ...(tls.ca === undefined ? {} : { ca: tls.ca }) }
   const own = tls.cert === undefined ? {} : { cert: tls.cert, key: tls.key! }
   if (tls.mode === 'verify-full') return { ...trusted, ...own, rejectUnauthorized: true }
@@ -122,6 +171,8 @@ async function pinSettings(client: pg.Client, version: number, options: SessionO
     standard_conforming_strings: 'on',
     statement_timeout: `${options.statementTimeoutSeconds ?? 0}s`,
     lock_timeout: '0',
+    // Nobody reads them, and a trigger may raise one for every row.
+    client_min_messages: 'error',
     idle_in_transaction_session_timeout: `${options.idleInTransactionSeconds ?? defaultIdleSeconds}s`,
     tcp_keepalives_idle: '30',
     tcp_keepalives_interval: '10',
@@ -142,23 +193,34 @@ function watchVersion(client: pg.Client): () => number {
     'parameterStatus',
     ({ parameterName, parameterValue }: { parameterName: string; parameterValue: string }) => {
       if (parameterName !== 'server_version') return
-      const [major = 0, minor = 0] = parameterValue.split(/[. ]/).map((part) => Number.parseInt(part, 10) || 0)
-      version = major * 10000 + minor
+      const [, major = 0, minor = 0] = /^(\d{1,4})(?:\.(\d{1,4}))?/.exec(parameterValue) ?? []
+      version = Number(major) * 10000 + Number(minor)
     },
   )
   return () => version
 }
 
-function createSession(client: pg.Client, version: number, destroy: () => void): Session {
+interface SessionParts extends Pick<Session, 'client' | 'version' | 'destroy' | 'violation'> {
+  guarded: GuardedSocket
+}
+
+function createSession({ client, version, destroy, violation, guarded }: SessionParts): Session {
+  /** A server that breaks the rules between two queries is reported by the next one. */
+  const report = (error: unknown): never => {
+    throw guarded.failure ?? error
+  }
   return {
     client,
     version,
-    async query<Row>(text: string, values?: unknown[]) {
-      const result = await (values ? client.query(text, values) : client.query(text))
-      return result.rows as Row[]
+    violation,
+    async query<S extends Shape>(text: string, values: unknown[] = [], shape?: S) {
+      const { rows } = await client.query<Record<string, string | null>>(text, values).catch(report)
+      const read = readRows(rows, shape ?? ({} as S))
+      if (Array.isArray(read)) return read
+      throw violation(`it answered a query without a value that fits the column ${read.wrong}`)
     },
     async script(text) {
-      await client.query(text)
+      await client.query(text).catch(report)
     },
     async close() {
       const late = setTimeout(destroy, 2000)

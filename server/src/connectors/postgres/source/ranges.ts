@@ -5,6 +5,7 @@
 
 import { quoteText } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { readText } from '../shared/values.ts'
 import type { Rows } from './copy-out.ts'
 import { copyOut } from './copy-out.ts'
 
@@ -20,7 +21,7 @@ export function worthSplitting(blocks: number): boolean {
 /** Null where the server does not hand out snapshots; then the transaction has been begun anew. */
 export async function exportSnapshot(session: Session): Promise<string | null> {
   try {
-    const [row] = await session.query<{ id: string }>('SELECT pg_export_snapshot() AS id')
+    const [row] = await session.query('SELECT pg_export_snapshot() AS id', [], { id: readText })
     return row?.id ?? null
   } catch {
     await session.script(`ROLLBACK; ${beginReading}`)

@@ -3,6 +3,7 @@ import { ConnectorError } from '../../contract.ts'
 import { codeOf } from '../shared/errors.ts'
 import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { readBoolean, readInteger, readText } from '../shared/values.ts'
 import { describeTypes, type SourceType } from './types.ts'
 
 export interface SourceColumn {
@@ -22,7 +23,7 @@ export interface Relation {
 }
 
 export async function listRelations(session: Session, schemas: readonly string[]): Promise<string[]> {
-  const rows = await session.query<TableName>(
+  const rows = await session.query(
     `SELECT n.nspname AS schema, c.relname AS table FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT c.relispartition
        AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_t%'
@@ -31,6 +32,7 @@ export async function listRelations(session: Session, schemas: readonly string[]
        AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
      ORDER BY 1, 2`,
     [schemas],
+    { schema: readText, table: readText },
   )
   return rows.map(formatStream)
 }
@@ -44,13 +46,6 @@ export async function describeStream(
   return query === undefined ? describeTable(session, stream) : describeQuery(session, stream, query)
 }
 
-interface TableRow {
-  oid: number
-  kind: string
-  heap: boolean
-  blocks: number
-}
-
 async function describeTable(session: Session, stream: string): Promise<Relation> {
   const parts = splitStream(stream)
   if (parts.length > 2) {
@@ -61,12 +56,13 @@ async function describeTable(session: Session, stream: string): Promise<Relation
   }
   const name: TableName =
     parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
-  const [table] = await session.query<TableRow>(
+  const [table] = await session.query(
     `SELECT c.oid::int4, c.relkind::text AS kind, coalesce(am.amname = 'heap', false) AS heap,
             CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')`,
     [name.schema, name.table],
+    { oid: readInteger, kind: readText, heap: readBoolean, blocks: readInteger },
   )
   if (!table) {
     throw new ConnectorError(
@@ -74,22 +70,25 @@ async function describeTable(session: Session, stream: string): Promise<Relation
       `There is no table, view or query ${stream} that this role can see; the connector lists the streams there are`,
     )
   }
-  const attributes = await session.query<{ name: string; oid: number; modifier: number; own_type: string }>(
+  const attributes = await session.query(
     `SELECT attname::text AS name, atttypid::int4 AS oid, atttypmod AS modifier, format_type(atttypid, atttypmod) AS own_type FROM pg_attribute
      WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
     [table.oid],
+    { name: readText, oid: readInteger, modifier: readInteger, own_type: readText },
   )
-  const key = await session.query<{ name: string }>(
+  const key = await session.query(
     `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n), pg_attribute a
      WHERE i.indrelid = $1 AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum ORDER BY k.n`,
     [table.oid],
+    { name: readText },
   )
   const types = await describeTypes(session, attributes)
   // Reading a range of rows by their place needs PostgreSQL 14; before, each range would scan the whole table. A table
   // with children has rows of theirs that lie at the same places.
-  const [children] = await session.query<{ found: boolean }>(
+  const [children] = await session.query(
     'SELECT EXISTS (SELECT FROM pg_inherits WHERE inhparent = $1) AS found',
     [table.oid],
+    { found: readBoolean },
   )
   const ranged =
     table.heap && session.version >= 140000 && (table.kind === 'r' || table.kind === 'm') && !children?.found
@@ -128,10 +127,12 @@ async function describeQuery(session: Session, stream: string, text: string): Pr
       `The query ${stream} has two columns named ${repeated.name}; give one of them another name`,
     )
   const types = await describeTypes(session, fields)
-  const own = await session.query<{ name: string }>(
+  const own = await session.query(
     'SELECT format_type(oid, modifier) AS name FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY AS t(oid, modifier, n) ORDER BY n',
     [fields.map(({ oid }) => oid), fields.map(({ modifier }) => modifier)],
+    { name: readText },
   )
+  if (own.length !== fields.length) throw session.violation('it did not name the type of every column')
   return {
     from,
     columns: fields.map(({ name }, index) => ({ name, type: types[index]!, ownType: own[index]!.name })),

@@ -4,6 +4,7 @@
  * are made of.
  */
 import type { Session } from '../shared/session.ts'
+import { type RowOf, readBoolean, readInteger, readText } from '../shared/values.ts'
 
 export interface TypeReference {
   oid: number
@@ -19,15 +20,17 @@ export interface SourceType {
   convertJson(expression: string): string
 }
 
-interface TypeRow {
-  oid: number
-  name: string
-  kind: string
-  built_in: boolean
-  element: number
-  base: number
-  base_modifier: number
+const typeRow = {
+  oid: readInteger,
+  name: readText,
+  kind: readText,
+  built_in: readBoolean,
+  element: readInteger,
+  base: readInteger,
+  base_modifier: readInteger,
 }
+
+type TypeRow = RowOf<typeof typeRow>
 
 const kept = new Set(
   `bool int2 int4 int8 numeric float4 float8 text varchar bpchar bytea date time timetz timestamp timestamptz interval uuid
@@ -42,7 +45,7 @@ const asJsonb = (expression: string) => `to_jsonb(${expression})`
 const onOneLine = (expression: string) => `translate(${expression}::text, E'\\n\\r', '  ')::json`
 
 export async function describeTypes(session: Session, references: TypeReference[]): Promise<SourceType[]> {
-  const rows = await session.query<TypeRow>(
+  const rows = await session.query(
     `WITH RECURSIVE wanted AS (
        SELECT * FROM pg_type WHERE oid = ANY($1::oid[])
        UNION
@@ -53,21 +56,29 @@ export async function describeTypes(session: Session, references: TypeReference[
             CASE WHEN typcategory = 'A' THEN typelem::int4 ELSE 0 END AS element, typbasetype::int4 AS base, typtypmod AS base_modifier
      FROM wanted`,
     [references.map(({ oid }) => oid)],
+    typeRow,
   )
   const types = new Map(rows.map((row) => [row.oid, row]))
   const plain = references.map((reference) => strip(types, reference))
-  const names = await session.query<{ name: string }>(
+  const names = await session.query(
     'SELECT format_type(oid, modifier) AS name FROM unnest($1::oid[], $2::int4[]) WITH ORDINALITY AS t(oid, modifier, n) ORDER BY n',
     [plain.map(({ oid }) => oid), plain.map(({ modifier }) => modifier)],
+    { name: readText },
   )
+  if (names.length !== plain.length) throw session.violation('it did not name the type of every column')
   return plain.map(({ oid }, index) => mapType(types, oid, names[index]!.name))
 }
 
 /** The type a domain is made of. */
 function strip(types: Map<number, TypeRow>, reference: TypeReference): TypeReference {
-  const row = types.get(reference.oid)
-  if (row?.kind !== 'd') return reference
-  return strip(types, { oid: row.base, modifier: row.base_modifier })
+  let found = reference
+  // A server that lies may name domains that are made of each other: none is passed twice.
+  for (let left = types.size; left >= 0; left -= 1) {
+    const row = types.get(found.oid)
+    if (row?.kind !== 'd') break
+    found = { oid: row.base, modifier: row.base_modifier }
+  }
+  return found
 }
 
 function mapType(types: Map<number, TypeRow>, oid: number, formatted: string): SourceType {

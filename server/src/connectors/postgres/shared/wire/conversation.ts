@@ -1,0 +1,214 @@
+/**
+ * What a server may say next, and how much of it. A session asks one thing at a time, so at every moment only a few kinds
+ * of message can be an answer. All others are refused: the driver would answer some of them for ever (PortalSuspended),
+ * has no handler for others (CopyInResponse to a COPY TO), and would take a ReadyForQuery too many for the answer to the
+ * next query.
+ *
+ *   start ─ Authentication … ─ starting ─ ReadyForQuery ─ idle
+ *   idle ─ begin(question) ─ one path of states below ─ ReadyForQuery ─ idle
+ *
+ * Notices, parameters and notifications may come between all others.
+ */
+import { authentications, kinds, nameOf, Violation } from './frames.ts'
+
+/** `end of rows` belongs to `copy in`: no server has taken the rows before it knows that there are no more. */
+export type Question = 'simple' | 'extended' | 'copy in' | 'copy out' | 'end of rows'
+
+type State =
+  | 'start'
+  | 'password sent'
+  | 'SASL begun'
+  | 'SASL continued'
+  | 'SASL finished'
+  | 'starting'
+  | 'idle'
+  | 'simple'
+  | 'simple rows'
+  | 'simple done'
+  | 'extended'
+  | 'parsed'
+  | 'bound'
+  | 'described'
+  | 'rows'
+  | 'copy in'
+  | 'taking rows'
+  | 'end of rows'
+  | 'copy out'
+  | 'giving rows'
+  | 'rows given'
+  | 'done'
+  | 'failed'
+
+const k = kinds
+
+/** By state: which messages may come and where they lead. */
+const moves: Record<State, Readonly<Record<number, State>>> = {
+  start: { [k.error]: 'failed' },
+  'password sent': { [k.error]: 'failed' },
+  'SASL begun': { [k.error]: 'failed' },
+  'SASL continued': { [k.error]: 'failed' },
+  'SASL finished': { [k.error]: 'failed' },
+  starting: { [k.keyData]: 'starting', [k.ready]: 'idle', [k.error]: 'failed' },
+  // Nothing was asked: the server says that it is going away.
+  idle: { [k.error]: 'idle' },
+  simple: {
+    [k.rowDescription]: 'simple rows',
+    [k.complete]: 'simple done',
+    [k.emptyQuery]: 'simple done',
+    [k.error]: 'failed',
+  },
+  'simple rows': { [k.dataRow]: 'simple rows', [k.complete]: 'simple done', [k.error]: 'failed' },
+  // A script has several statements.
+  'simple done': {
+    [k.rowDescription]: 'simple rows',
+    [k.complete]: 'simple done',
+    [k.emptyQuery]: 'simple done',
+    [k.ready]: 'idle',
+    [k.error]: 'failed',
+  },
+  extended: { [k.parsed]: 'parsed', [k.error]: 'failed' },
+  parsed: { [k.bound]: 'bound', [k.closed]: 'done', [k.error]: 'failed' },
+  bound: { [k.rowDescription]: 'rows', [k.noData]: 'described', [k.error]: 'failed' },
+  described: { [k.complete]: 'done', [k.emptyQuery]: 'done', [k.error]: 'failed' },
+  rows: { [k.dataRow]: 'rows', [k.complete]: 'done', [k.error]: 'failed' },
+  'copy in': { [k.copyIn]: 'taking rows', [k.error]: 'failed' },
+  'taking rows': { [k.error]: 'failed' },
+  'end of rows': { [k.complete]: 'done', [k.error]: 'failed' },
+  'copy out': { [k.copyOut]: 'giving rows', [k.error]: 'failed' },
+  'giving rows': { [k.copyData]: 'giving rows', [k.copyDone]: 'rows given', [k.error]: 'failed' },
+  'rows given': { [k.complete]: 'done', [k.error]: 'failed' },
+  done: { [k.ready]: 'idle', [k.error]: 'failed' },
+  failed: { [k.ready]: 'idle', [k.error]: 'failed' },
+}
+
+/** The same for the messages that all have the kind Authentication, by their type. */
+const logins: Partial<Record<State, Readonly<Record<number, State>>>> = {
+  start: {
+    [authentications.ok]: 'starting',
+    [authentications.password]: 'password sent',
+    [authentications.md5]: 'password sent',
+    [authentications.sasl]: 'SASL begun',
+  },
+  'password sent': { [authentications.ok]: 'starting' },
+  'SASL begun': { [authentications.saslContinue]: 'SASL continued' },
+  'SASL continued': { [authentications.saslFinal]: 'SASL finished', [authentications.ok]: 'starting' },
+  'SASL finished': { [authentications.ok]: 'starting' },
+}
+
+/** What one question may be answered with. Rows of COPY are pages with backpressure and count for nothing here. */
+export interface AnswerLimits {
+  bytes: number
+  rows: number
+  /** Values in all rows together. */
+  values: number
+  /** Columns in all descriptions together. */
+  columns: number
+  /** Everything that is no row: notices, parameters, results of single statements. */
+  messages: number
+}
+
+export const answerLimits: AnswerLimits = {
+  bytes: 32 * 1024 * 1024,
+  rows: 250_000,
+  values: 1_000_000,
+  columns: 20_000,
+  messages: 10_000,
+}
+
+export class Conversation {
+  readonly #limits: AnswerLimits
+  #state: State = 'start'
+  #used: AnswerLimits = { bytes: 0, rows: 0, values: 0, columns: 0, messages: 0 }
+  #columns = 0
+  #progress = 0
+
+  constructor(limits = answerLimits) {
+    this.#limits = limits
+  }
+
+  /** Something was asked. Questions are ignored while another one is open: they are part of it. */
+  begin(question: Question): void {
+    if (question === 'end of rows') {
+      if (this.#state === 'taking rows') this.#state = question
+      return
+    }
+    if (this.#state !== 'idle') return
+    this.#state = question
+    this.#used = { bytes: 0, rows: 0, values: 0, columns: 0, messages: 0 }
+  }
+
+  /** Whether anything came that only PostgreSQL says. */
+  get begun(): boolean {
+    return this.#state !== 'start' || this.#used.messages > 0
+  }
+
+  /** Rows of COPY may come now; they need no `accept`. */
+  get givesRows(): boolean {
+    return this.#state === 'giving rows'
+  }
+
+  /** `settling`: all that is left to say is ReadyForQuery, which no server has to think about. */
+  get owes(): 'nothing' | 'answer' | 'settling' {
+    if (this.#state === 'idle') return 'nothing'
+    return this.#state === 'done' || this.#state === 'failed' ? 'settling' : 'answer'
+  }
+
+  /** Grows with every message that brings the answer further; notices and their like do not. */
+  get progress(): number {
+    return this.#progress
+  }
+
+  /** Throws where a message of this kind and length cannot come now. */
+  expect(kind: number, length: number): void {
+    if (!this.#mayCome(kind)) throw new Violation(`it sent ${nameOf(kind)} ${this.#moment()}`)
+    this.#count('bytes', length)
+  }
+
+  #mayCome(kind: number): boolean {
+    if (kind === k.authentication) return this.#state in logins
+    if (kind === k.notice) return true
+    if (kind === k.parameter || kind === k.notification) return !(this.#state in logins)
+    return kind in moves[this.#state]
+  }
+
+  #moment(): string {
+    if (this.#state in logins) return 'before it had let us in'
+    if (this.#state === 'idle') return 'without being asked'
+    return this.#state === 'starting' ? 'before it was ready' : 'where something else had to follow'
+  }
+
+  /** Takes a whole message that was expected and is well formed, and moves on. */
+  accept(kind: number, bytes: Buffer, at: number): void {
+    if (kind === k.dataRow) this.#acceptRow(bytes, at)
+    else this.#count('messages', 1)
+    if (kind === k.authentication) return void this.#acceptLogin(bytes.readInt32BE(at + 5))
+    if (kind === k.rowDescription) {
+      this.#columns = bytes.readInt16BE(at + 5)
+      this.#count('columns', this.#columns)
+    }
+    const next = moves[this.#state][kind]
+    if (next === undefined) return
+    this.#state = next
+    this.#progress += 1
+  }
+
+  #acceptRow(bytes: Buffer, at: number): void {
+    const columns = bytes.readInt16BE(at + 5)
+    if (columns !== this.#columns)
+      throw new Violation(`it sent a row of ${columns} values for a result of ${this.#columns} columns`)
+    this.#count('rows', 1)
+    this.#count('values', columns)
+  }
+
+  #acceptLogin(type: number): void {
+    const next = logins[this.#state]?.[type]
+    if (next === undefined) throw new Violation(`it asked for authentication of type ${type} out of turn`)
+    this.#state = next
+  }
+
+  #count(what: keyof AnswerLimits, more: number): void {
+    this.#used[what] += more
+    if (this.#used[what] > this.#limits[what])
+      throw new Violation(`it answered one question with more than ${this.#limits[what]} ${what}`)
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * The socket as the driver sees it: what it writes goes straight to the server, what the server sends has passed the
+ * guard. The driver takes any object with the methods of a socket (it has one of its own for runtimes without sockets).
+ * A Duplex in between would copy nothing either, but cost each chunk of a load two more queues.
+ */
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import type { Question } from './conversation.ts'
+import { Violation } from './frames.ts'
+import { WireGuard } from './guard.ts'
+import { Patience, SETTLE_MS } from './patience.ts'
+
+export interface GuardedSocketOptions {
+  /** The error with which a connection ends whose server broke the rules. `reason` goes on from "…: it". */
+  violation(reason: string, cause?: unknown): Error
+  /** How long the server may be silent while it owes an answer. Null: for ever. */
+  silenceMs: number | null
+  settleMs?: number
+}
+
+export class GuardedSocket extends EventEmitter {
+  readonly #socket: Socket
+  readonly #options: GuardedSocketOptions
+  readonly #guard = new WireGuard((bytes) => this.emit('data', bytes))
+  readonly #patience: Patience
+  #silenceMs: number | null
+  /** Why the connection was ended. The driver tells it only to those who are waiting for an answer at that moment. */
+  failure: Error | null = null
+
+  /** `socket` is connected, and encrypted where it is to be. */
+  constructor(socket: Socket, options: GuardedSocketOptions) {
+    super()
+    this.#socket = socket
+    this.#options = options
+    this.#silenceMs = options.silenceMs
+    this.#patience = new Patience((waitedMs) => this.#giveUp(waitedMs))
+    socket.on('data', (chunk: Buffer) => this.#take(chunk))
+    socket.on('drain', () => this.emit('drain'))
+    socket.on('end', () => this.emit('end'))
+    socket.on('error', (error) => this.emit('error', error))
+    socket.on('close', () => {
+      this.#patience.stop()
+      this.emit('close')
+    })
+    this.#wait()
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#socket.destroyed) return
+    const { conversation } = this.#guard
+    const before = conversation.progress
+    try {
+      this.#guard.take(chunk)
+    } catch (error) {
+      // What the guard lets through and the driver still cannot take must not end the process.
+      const reason = error instanceof Violation ? error.message : `it cannot be understood: ${(error as Error).message}`
+      return void this.#fail(
+        this.#options.violation(conversation.begun ? reason : `${reason}${quoteStart(chunk)}`, error),
+      )
+    }
+    // Notices are no answer: a server cannot buy time with them.
+    if (conversation.givesRows || conversation.progress !== before) this.#wait()
+  }
+
+  #wait(): void {
+    const { owes } = this.#guard.conversation
+    if (owes === 'nothing') this.#patience.wait(null)
+    else this.#patience.wait(owes === 'settling' ? (this.#options.settleMs ?? SETTLE_MS) : this.#silenceMs)
+  }
+
+  #giveUp(waitedMs: number): void {
+    const seconds = Math.round(waitedMs / 1000)
+    const what = this.#guard.conversation.owes === 'settling' ? 'is not ready' : 'has not answered'
+    this.#fail(this.#options.violation(`it ${what} ${seconds} seconds after it had to`))
+  }
+
+  #fail(error: Error): void {
+    this.failure = error
+    this.#socket.destroy(error)
+  }
+
+  /** From now on the server may take this long for an answer. */
+  allowSilence(ms: number | null): void {
+    this.#silenceMs = ms
+    this.#wait()
+  }
+
+  /** The driver dials; egress has done that already. A connection that broke since then has nobody told. */
+  connect(): this {
+    process.nextTick(() => this.emit(this.#socket.destroyed ? 'close' : 'connect'))
+    // It was paused after the answer to the request for TLS.
+    this.#socket.resume()
+    return this
+  }
+
+  get writable(): boolean {
+    return this.#socket.writable
+  }
+
+  get destroyed(): boolean {
+    return this.#socket.destroyed
+  }
+
+  write(message: Buffer, done?: () => void): boolean {
+    const question = readQuestion(message)
+    if (question !== null) this.#guard.conversation.begin(question)
+    this.#wait()
+    return this.#socket.write(message, done)
+  }
+
+  cork(): void {
+    this.#socket.cork()
+  }
+
+  uncork(): void {
+    this.#socket.uncork()
+  }
+
+  pause(): this {
+    this.#patience.pause()
+    this.#socket.pause()
+    return this
+  }
+
+  resume(): this {
+    this.#patience.resume()
+    this.#socket.resume()
+    return this
+  }
+
+  end(): this {
+    this.#socket.end()
+    return this
+  }
+
+  destroy(error?: Error): this {
+    this.#socket.destroy(error)
+    return this
+  }
+
+  setNoDelay(on?: boolean): this {
+    this.#socket.setNoDelay(on)
+    return this
+  }
+
+  setKeepAlive(on?: boolean, delayMs?: number): this {
+    this.#socket.setKeepAlive(on, delayMs)
+    return this
+  }
+
+  ref(): this {
+    this.#socket.ref()
+    return this
+  }
+
+  unref(): this {
+    this.#socket.unref()
+    return this
+  }
+}
+
+/** By it people recognise what they have connected to: SSH, MySQL, a web server. */
+function quoteStart(chunk: Buffer): string {
+  return `; it began with ${JSON.stringify(chunk.toString('latin1', 0, 20))}`
+}
+
+const QUERY = 0x51
+const PARSE = 0x50
+const COPY_DONE = 0x63
+
+/**
+ * What a message asks. The driver writes each message at once. COPY is a statement of ours alone, so its form is known;
+ * the rows of one are no message, and none that is open is ended by what they look like.
+ */
+export function readQuestion(message: Buffer): Question | null {
+  if (message.length < 5 || message.readUInt32BE(1) !== message.length - 1) return null
+  if (message[0] === COPY_DONE) return 'end of rows'
+  if (message[0] === PARSE) return 'extended'
+  if (message[0] !== QUERY) return null
+  if (message.toString('latin1', 5, 10) !== 'COPY ') return 'simple'
+  return message.toString('latin1', message.length - 12) === ' FROM STDIN\0' ? 'copy in' : 'copy out'
+}

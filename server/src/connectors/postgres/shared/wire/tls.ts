@@ -1,0 +1,52 @@
+/**
+ * Asking for TLS. The server answers with a single byte, S or N; everything else is no PostgreSQL, and bytes that come
+ * with it were sent before anything was encrypted, by whoever sits in between.
+ */
+import { isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { Violation } from './frames.ts'
+
+const request = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+
+/** Null where the server does not offer TLS. Ends with the socket: whoever waits must destroy it when it takes too long. */
+export async function startTls(socket: Socket, host: string, options: ConnectionOptions): Promise<TLSSocket | null> {
+  const answer = await askForTls(socket)
+  if (answer.length === 1 && answer[0] === 0x4e) return null
+  if (answer.length !== 1 || answer[0] !== 0x53)
+    throw new Violation(
+      `it answered the request for TLS with ${JSON.stringify(answer.toString('latin1', 0, 40))} instead of S or N`,
+    )
+  return encrypt(socket, host, options)
+}
+
+function askForTls(socket: Socket): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const settle = () => {
+      socket.off('data', take).off('error', fail).off('close', close)
+      socket.pause()
+    }
+    const take = (chunk: Buffer) => {
+      settle()
+      resolve(chunk)
+    }
+    const fail = (error: Error) => {
+      settle()
+      reject(error)
+    }
+    const close = () => fail(new Error('the connection was closed'))
+    socket.once('data', take).once('error', fail).once('close', close)
+    socket.write(request)
+  })
+}
+
+function encrypt(socket: Socket, host: string, options: ConnectionOptions): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    // A name for the server to choose its certificate by; an address is no name (RFC 6066).
+    const name = isIP(host) === 0 ? { servername: host } : {}
+    const secure = connect({ socket, host, ...name, ...options })
+    // It stays: an error that comes when nobody listens would end the process.
+    secure.on('error', reject)
+    secure.once('close', () => reject(new Error('the connection was closed')))
+    secure.once('secureConnect', () => resolve(secure))
+  })
+}

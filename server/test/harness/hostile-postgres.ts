@@ -1,0 +1,178 @@
+/**
+ * Servers that look like PostgreSQL to a point and then mean harm, each a few lines on 127.0.0.1. Some would keep a
+ * careless client busy for ever, some would end its process, some would fill its memory.
+ */
+import type { Socket } from 'node:net'
+import { listen, type Peer, sendForEver } from './peers.ts'
+import {
+  authentication,
+  complete,
+  dataRow,
+  frame,
+  head,
+  int16,
+  int32,
+  keyData,
+  notice,
+  notification,
+  parameter,
+  ready,
+  rowDescription,
+  serverError,
+  welcome,
+} from './postgres-frames.ts'
+
+export interface HostilePostgres {
+  /** Answers the request for TLS. Absent: there is none. */
+  tls?(socket: Socket): void
+  /** Answers the start of a session. Absent: everybody is let in. */
+  login?(socket: Socket): void
+  /** Answers everything that is asked after that. */
+  query?(socket: Socket): void
+  /** Only time ends it. */
+  silent?: boolean
+}
+
+const number = 23
+const timestamp = 1184
+const digits = dataRow(['9'.repeat(40_000)])
+
+export const hostilePostgres: Record<string, HostilePostgres> = {
+  'says nothing': { login() {}, silent: true },
+  'speaks HTTP': { login: (socket) => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n') },
+  'sends an empty error': { login: (socket) => socket.write(head('E', 4)) },
+  'sends an error whose text has no end': { login: (socket) => socket.write(frame('E', 'SERROR\0Mno end')) },
+  'sends an error that has no end': { login: (socket) => socket.write(frame('E', 'SERROR\0CXX000\0Mx\0')) },
+  'sends an error of two gigabytes': {
+    login(socket) {
+      socket.write(head('E', 0x7fffffff))
+      sendForEver(socket, Buffer.alloc(1 << 20, 'x'))
+    },
+  },
+  'sends an error of a megabyte': { login: (socket) => socket.write(serverError('x'.repeat(1_000_000))) },
+  'asks for authentication of an unknown type': { login: (socket) => socket.write(authentication(99)) },
+  'asks for Kerberos': { login: (socket) => socket.write(authentication(7)) },
+  'asks for a thousand rounds of SASL': {
+    login(socket) {
+      socket.write(authentication(10, 'SCRAM-SHA-256\0\0'))
+      socket.write(Buffer.concat(new Array(1000).fill(authentication(11, 'r=x,s=eA==,i=4096'))))
+    },
+  },
+  'asks for a billion rounds of hashing': {
+    login(socket) {
+      socket.write(authentication(10, 'SCRAM-SHA-256\0\0'))
+      socket.once('data', (answer) => {
+        const nonce = /r=([^,]+)$/.exec(answer.toString())?.[1]
+        socket.write(authentication(11, `r=${nonce}x,s=c2FsdA==,i=1000000000`))
+      })
+    },
+  },
+  'asks for the password a million times': { login: (socket) => sendForEver(socket, authentication(3)) },
+  'is ready before anybody is let in': { login: (socket) => socket.write(ready) },
+  'wants another protocol': { login: (socket) => socket.write(frame('v', int32(0), int32(0))) },
+  'sends a key of odd size': {
+    login: (socket) => socket.write(Buffer.concat([authentication(0), frame('K', Buffer.alloc(5))])),
+  },
+  'sends parameters without end': {
+    login(socket) {
+      socket.write(authentication(0))
+      sendForEver(socket, parameter('server_version', '1.'.repeat(10_000)))
+    },
+  },
+  'sends notices without end': { login: (socket) => sendForEver(socket, notice) },
+  'sends keys without end': {
+    login(socket) {
+      socket.write(authentication(0))
+      sendForEver(socket, keyData)
+    },
+  },
+  'answers the request for TLS with an error': { tls: (socket) => socket.write(serverError('no TLS today')) },
+  'answers the request for TLS with noise': { tls: (socket) => socket.write('\x16\x03\x01') },
+  'refuses TLS and goes on talking': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('N'), welcome])) },
+  'agrees to TLS and speaks plainly': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('S'), welcome])) },
+  'agrees to TLS and sends noise': {
+    tls(socket) {
+      socket.write('S')
+      socket.once('data', () => sendForEver(socket, Buffer.alloc(1 << 16, 7)))
+    },
+  },
+  'agrees to TLS and never begins it': { tls: (socket) => socket.write('S'), silent: true },
+  'describes 65,535 columns': { query: (socket) => socket.write(frame('T', int16(0xffff))) },
+  'describes columns that are not there': { query: (socket) => socket.write(frame('T', int16(1000), 'a\0')) },
+  'sends a row of 32,767 values without bytes': {
+    query: (socket) => socket.write(Buffer.concat([rowDescription([['a', number]]), frame('D', int16(0x7fff))])),
+  },
+  'sends a value of negative length': {
+    query: (socket) =>
+      socket.write(Buffer.concat([rowDescription([['a', number]]), frame('D', int16(1), int32(-1_000_000))])),
+  },
+  'sends rows that do not fit their description': {
+    query: (socket) => socket.write(Buffer.concat([rowDescription([['a', number]]), dataRow(['1', '2'])])),
+  },
+  'sends a time of 40,000 digits': {
+    query(socket) {
+      socket.write(rowDescription([['a', timestamp]]))
+      for (let row = 0; row < 200; row += 1) socket.write(digits)
+      socket.end()
+    },
+  },
+  'sends rows without end': {
+    query(socket) {
+      socket.write(rowDescription([['a', number]]))
+      sendForEver(socket, dataRow(['1']))
+    },
+  },
+  'sends empty rows without end': {
+    query(socket) {
+      socket.write(rowDescription([]))
+      sendForEver(socket, dataRow([]))
+    },
+  },
+  'sends results without end': { query: (socket) => sendForEver(socket, complete()) },
+  'sends wide results without end': {
+    query: (socket) =>
+      sendForEver(
+        socket,
+        Buffer.concat([
+          rowDescription(Array.from({ length: 1664 }, (_, index) => [`c${index}`, number])),
+          complete('SELECT 0'),
+        ]),
+      ),
+  },
+  'sends notifications without end': { query: (socket) => sendForEver(socket, notification) },
+  'never says that it is ready': { query: (socket) => socket.write(complete()), silent: true },
+  'is ready three times': { query: (socket) => socket.write(Buffer.concat([complete(), ready, ready, ready])) },
+  'is ready without an answer': { query: (socket) => socket.write(ready) },
+  'suspends a portal': { query: (socket) => sendForEver(socket, frame('s')) },
+  'describes parameters': { query: (socket) => socket.write(frame('t', int16(0x7fff))) },
+  'wants rows that nobody sends': { query: (socket) => socket.write(frame('G', '\0', int16(0))) },
+  'copies rows that nobody wants': {
+    query(socket) {
+      socket.write(frame('H', '\0', int16(0)))
+      sendForEver(socket, frame('d', 'a row\n'))
+    },
+  },
+  replicates: { query: (socket) => socket.write(frame('W', '\0', int16(0))) },
+  'sends a message of no kind': { query: (socket) => socket.write(frame('?', 'what')) },
+}
+
+const TLS_REQUEST = 80_877_103
+
+export function startHostilePostgres(kind: HostilePostgres): Promise<Peer> {
+  return listen((socket) => {
+    let letIn = false
+    const hear = (chunk: Buffer): void => {
+      if (letIn) return void kind.query?.(socket)
+      if (chunk.length === 8 && chunk.readUInt32BE(4) === TLS_REQUEST) {
+        if (!kind.tls) return void socket.write('N')
+        socket.off('data', hear)
+        return void kind.tls(socket)
+      }
+      letIn = true
+      if (!kind.login) return void socket.write(welcome)
+      socket.off('data', hear)
+      kind.login(socket)
+    }
+    socket.on('data', hear)
+  })
+}
