@@ -38,14 +38,21 @@ export interface Services {
   runMessages: RunMessages
   /** What /readyz tells; roles add their own state to it. */
   readiness(): Promise<{ database: string; queue: string; sandbox: string }>
-  state: { queue: string; sandbox: string }
+  state: { queue: string; sandbox: string; claimedAt?: number; tickedAt?: number }
   /** Null where no collector is set. */
   traces: Traces | null
   close(): Promise<void>
 }
 
+/** Two of the API, three workers and two schedulers fit into the hundred connections that PostgreSQL allows by default. */
+const POOLS = { api: 10, worker: 4, scheduler: 4 }
+export type RoleName = keyof typeof POOLS
+const sumPools = (roles: RoleName[]): number => roles.reduce((sum, role) => sum + POOLS[role], 0)
+
 export interface ServiceOptions {
   log?: Logger
+  /** What this process does; its connections are counted by it. */
+  roles?: RoleName[]
   /** How the database and the keys are opened; by default this process runs the embedded database where there is one. */
   open?: (config: Config, log: Logger) => Store | Promise<Store>
 }
@@ -60,7 +67,8 @@ export async function createServices(config: Config, options: ServiceOptions = {
   try {
     const store = await open(config, log)
     closers.push(() => store.close())
-    const db = connectDatabase(store.connection, config.DATABASE_POOL, (error) =>
+    const poolSize = config.DATABASE_POOL ?? sumPools(options.roles ?? ['api'])
+    const db = connectDatabase(store.connection, poolSize, (error) =>
       log.warn({ err: error }, 'a database connection broke'),
     )
     closers.push(() => db.close())
@@ -94,7 +102,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
-  const state = { queue: 'ok', sandbox: 'not started' }
+  const state: Services['state'] = { queue: 'ok', sandbox: 'not started' }
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
   const traces = collector === undefined ? null : createTraces(collector, log)
   closers.push(async () => traces?.close())

@@ -3,11 +3,10 @@ import { type Config, completeAddresses, readConfig } from '../config/config.ts'
 import type { Store } from '../database/store.ts'
 import { OperatorError } from '../errors.ts'
 import { createLog } from '../log.ts'
-import { addressesOf, createServices, type Services } from '../services.ts'
+import { addressesOf, createServices, type RoleName, type Services } from '../services.ts'
 import { watchForEnd } from './end.ts'
 import { requireTemporaryFolder } from './temporary-folder.ts'
 
-export type RoleName = 'api' | 'scheduler' | 'worker'
 export const ALL_ROLES: RoleName[] = ['api', 'worker', 'scheduler']
 
 interface RunningRole {
@@ -46,7 +45,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
   requireTemporaryFolder()
   const log = createLog(config)
   const end = watchForEnd(log, { drainMs: config.DRAIN_SECONDS * 1000, closeMs: CLOSE_MS })
-  const services = await createServices(config, { ...options, log })
+  const services = await createServices(config, { ...options, log, roles })
   const running: RunningRole[] = []
   try {
     for (const role of roles) running.push(await startRole[role](services))

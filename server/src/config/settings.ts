@@ -41,9 +41,10 @@ export const settings = {
     about: 'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it.',
   },
   DATABASE_POOL: {
-    ...integer(2, 500),
-    default: 16,
-    about: 'Connections to the database that one process keeps at most.',
+    ...optional(integer(2, 500)),
+    shown: '10 for the API, 4 for a worker or a scheduler, added up for roles in one process',
+    about:
+      'Connections to the database that one process uses at most for requests, logs and tidying. Beside them a process has up to three for claims, leases and schedules, and one that listens.',
   },
   BLOB_URL: {
     ...optional(url('file:', 's3:')),

@@ -1,10 +1,21 @@
 /**
- * The connection to PostgreSQL: a pool, transactions and one listener. Timestamps come back as ISO 8601 strings in UTC
+ * The connection to PostgreSQL: two pools, transactions and one listener. Timestamps come back as ISO 8601 strings in UTC
  * with all their digits, so a row can be answered as it is.
  */
 import pg from 'pg'
 import { createListener } from './listener.ts'
+import {
+  CONTROL_LIMITS,
+  dropConnection,
+  isAnswerMissing,
+  REQUEST_LIMITS,
+  SessionClient,
+  type SessionLimits,
+  sessionOptions,
+  setUpSession,
+} from './session.ts'
 import { raw, type Statement, sql } from './sql.ts'
+import { isUnreachable } from './unreachable.ts'
 
 export { join, raw, type Statement, script, sql } from './sql.ts'
 
@@ -28,8 +39,15 @@ export interface Queryable {
   execute(statement: Statement): Promise<number>
 }
 
-export interface Database extends Queryable {
+export interface Connections extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /** How long ago the database could not be reached, or went away in the middle of something. */
+  steadyForMs(): number
+}
+
+export interface Database extends Connections {
+  /** Connections of their own, with short time limits, for what must not wait behind requests. */
+  control: Connections
   /** Hears NOTIFY; `onGap` is called whenever messages may have been missed, and once at the beginning. */
   listen(channel: string, onMessage: (payload: string) => void, onGap?: () => void): Promise<() => Promise<void>>
   /** Connections in use, idle and waited for. */
@@ -58,13 +76,6 @@ const isoTimestamp = (text: string): string =>
 /** The same for a time that goes into JSON made by PostgreSQL. */
 export const isoText = (time: string): Statement => raw(`to_char(${time}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 
-// A page costs much the same wherever it lies, on a solid-state disk or in memory. PostgreSQL's own default is for
-// turning disks, and makes it read whole tables of all organizations where an index has the few rows of one.
-// The plan of a prepared statement is kept. Made while a table is new and small it would read the whole of it for good,
-// or until statistics are taken, so an index is always preferred; every list and every look-up has one.
-const SESSION =
-  '-c random_page_cost=1.1 -c enable_seqscan=off -c TimeZone=UTC -c DateStyle=ISO -c client_min_messages=warning'
-
 export interface ConnectionSettings {
   connectionString?: string
   host?: string
@@ -74,67 +85,138 @@ export interface ConnectionSettings {
   database?: string
 }
 
+/** Connections for claims, leases and ends of runs: few are needed, and slow lists never take them. */
+const CONTROL_POOL = 3
+
 export function connectDatabase(
   connection: ConnectionSettings,
   poolSize: number,
   onError: (error: Error) => void,
 ): Database {
-  const options: pg.PoolConfig = {
-    ...connection,
-    types: types as pg.CustomTypesConfig,
-    options: SESSION,
-    application_name: 'sluice',
-    keepAlive: true,
-    connectionTimeoutMillis: 10_000,
-    idleTimeoutMillis: 30_000,
-  }
-  const pool = new pg.Pool({ ...options, max: poolSize })
   let closing = false
-  // A connection that breaks while idle would otherwise end the process; the pool makes a new one by itself.
-  pool.on('error', (error) => {
+  const report = (error: Error) => {
     if (!closing) onError(error)
-  })
-  const open = new Set<Promise<void>>()
-  pool.on('connect', (client) => {
-    const ended = new Promise<void>((resolve) => client.once('end', resolve)).finally(() => open.delete(ended))
-    open.add(ended)
-  })
-  const listener = createListener(options, onError)
+  }
+  const main = openPool(connection, { size: poolSize, limits: REQUEST_LIMITS }, report)
+  const control = openPool(connection, { size: CONTROL_POOL, limits: CONTROL_LIMITS }, report)
+  const listener = createListener({ ...connection, ...sessionOptions(CONTROL_LIMITS) }, onError)
 
   return {
-    ...queryable((statement) => pool.query(named(statement))),
-    async transaction(work) {
-      const client = await pool.connect()
-      let broken: Error | undefined
-      // Between two queries a lost connection is told by this event alone.
-      const onLost = (error: Error) => {
-        broken = error
-      }
-      client.on('error', onLost)
-      try {
-        await client.query('BEGIN')
-        const result = await work(queryable((statement) => client.query(named(statement))))
-        await client.query('COMMIT')
-        return result
-      } catch (error) {
-        await client.query('ROLLBACK').catch((failure: Error) => {
-          broken = failure
-        })
-        throw error
-      } finally {
-        client.off('error', onLost)
-        client.release(broken)
+    ...main.connections,
+    control: control.connections,
+    listen: (channel, onMessage, onGap = () => {}) => listener.subscribe({ channel, onMessage, onGap }),
+    usage() {
+      const pools = [main.pool, control.pool]
+      const sum = (count: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + count(pool), 0)
+      return {
+        total: sum((pool) => pool.totalCount),
+        idle: sum((pool) => pool.idleCount),
+        waiting: sum((pool) => pool.waitingCount),
       }
     },
-    listen: (channel, onMessage, onGap = () => {}) => listener.subscribe({ channel, onMessage, onGap }),
-    usage: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     async close() {
       closing = true
       await listener.close()
+      await Promise.all([main.close(), control.close()])
+    },
+  }
+}
+
+interface PoolSettings {
+  size: number
+  limits: SessionLimits
+}
+
+function openPool(
+  connection: ConnectionSettings,
+  { size, limits }: PoolSettings,
+  onError: (error: Error) => void,
+): { pool: pg.Pool; connections: Connections; close(): Promise<void> } {
+  const pool = new pg.Pool({
+    ...connection,
+    ...sessionOptions(limits),
+    Client: SessionClient,
+    types: types as pg.CustomTypesConfig,
+    idleTimeoutMillis: 30_000,
+    max: size,
+    onConnect: (client) => setUpSession(client, limits),
+  })
+  // A connection that breaks while idle would otherwise end the process; the pool makes a new one by itself.
+  pool.on('error', onError)
+  const open = new Map<pg.PoolClient, Promise<unknown>>()
+  const used = new Set<pg.PoolClient>()
+  pool.on('connect', (client) => {
+    open.set(
+      client,
+      new Promise((resolve) => client.once('end', resolve)).then(() => open.delete(client)),
+    )
+  })
+  let faultAt = Number.NEGATIVE_INFINITY
+  const checkOut = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
+    try {
+      return await useClient(pool, used, work)
+    } catch (error) {
+      if (isUnreachable(error)) faultAt = performance.now()
+      // The other side is gone without a word. Each idle connection to it would cost somebody the same wait.
+      if (isAnswerMissing(error)) for (const client of open.keys()) if (!used.has(client)) dropConnection(client)
+      throw error
+    }
+  }
+
+  return {
+    pool,
+    connections: {
+      ...queryable((statement) => checkOut((client) => client.query(named(statement)))),
+      transaction: (work) => checkOut((client) => inTransaction(client, work)),
+      steadyForMs: () => performance.now() - faultAt,
+    },
+    async close() {
       await pool.end()
       // The pool only asks its connections to end; whoever stops or drops the database next needs them gone.
-      await Promise.all(open)
+      await Promise.all(open.values())
     },
+  }
+}
+
+/** A connection for as long as the work takes. One that broke, or whose answer never came, is not used again. */
+async function useClient<T>(
+  pool: pg.Pool,
+  used: Set<pg.PoolClient>,
+  work: (client: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect()
+  used.add(client)
+  let broken: Error | undefined
+  // Between two queries a lost connection is told by this event alone.
+  const onLost = (error: Error) => {
+    broken = error
+  }
+  client.on('error', onLost)
+  try {
+    return await work(client)
+  } catch (error) {
+    if (isAnswerMissing(error)) {
+      broken = error as Error
+      dropConnection(client)
+    }
+    throw error
+  } finally {
+    used.delete(client)
+    client.off('error', onLost)
+    client.release(broken)
+  }
+}
+
+async function inTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) => Promise<T>): Promise<T> {
+  try {
+    await client.query('BEGIN')
+    const result = await work(queryable((statement) => client.query(named(statement))))
+    await client.query('COMMIT')
+    return result
+  } catch (error) {
+    if (isAnswerMissing(error)) throw error
+    await client.query('ROLLBACK').catch(() => dropConnection(client))
+    throw error
   }
 }
 

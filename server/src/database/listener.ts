@@ -1,9 +1,13 @@
 /**
  * One connection per process that hears NOTIFY, shared by all who listen. It is opened with the first of them and closed
- * with the last, and made again when it breaks. What was told meanwhile is lost: `onGap` is called after each time, so
+ * with the last, and made again when it breaks. What was sent meanwhile is lost: `onGap` is called after each time, so
  * that whoever listens looks for it.
+ *
+ * A connection that only listens never notices that the other side is gone. So it asks now and then whether anybody is
+ * there, and is made again when no answer comes.
  */
 import pg from 'pg'
+import { CONTROL_LIMITS, dropConnection, SessionClient, setUpSession } from './session.ts'
 
 interface Subscriber {
   channel: string
@@ -17,6 +21,8 @@ export interface Listener {
 }
 
 const AGAIN_AFTER_MS = [100, 1000, 2000, 5000]
+const PROBE_EVERY_MS = 10_000
+const PROBE_ANSWER_MS = 5000
 
 export function createListener(options: pg.ClientConfig, onError: (error: Error) => void): Listener {
   const subscribers = new Set<Subscriber>()
@@ -26,14 +32,22 @@ export function createListener(options: pg.ClientConfig, onError: (error: Error)
   const listenTo = (client: pg.Client, channel: string) => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
 
   const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client(options)
+    const client = new SessionClient(options)
     client.on('notification', ({ channel, payload }) => {
       for (const subscriber of subscribers) if (subscriber.channel === channel) subscriber.onMessage(payload ?? '')
     })
     client.on('error', onError)
     await client.connect()
-    for (const channel of new Set([...subscribers].map((subscriber) => subscriber.channel)))
-      await listenTo(client, channel)
+    try {
+      await setUpSession(client, CONTROL_LIMITS)
+      for (const channel of new Set([...subscribers].map((subscriber) => subscriber.channel)))
+        await listenTo(client, channel)
+    } catch (error) {
+      dropConnection(client)
+      throw error
+    }
+    const probing = setInterval(() => probe(client, onError), PROBE_EVERY_MS).unref()
+    client.once('end', () => clearInterval(probing))
     // Only a connection that once stood is replaced from here; one that could not be made is the caller's to try again.
     client.once('end', () => {
       if (connection === null) return
@@ -91,4 +105,15 @@ export function createListener(options: pg.ClientConfig, onError: (error: Error)
       await disconnect()
     },
   }
+}
+
+function probe(client: pg.Client, onError: (error: Error) => void): void {
+  const silent = setTimeout(() => {
+    onError(new Error('the connection that listens for notifications went silent; it is made again'))
+    dropConnection(client)
+  }, PROBE_ANSWER_MS)
+  client.query('SELECT 1').then(
+    () => clearTimeout(silent),
+    () => clearTimeout(silent),
+  )
 }

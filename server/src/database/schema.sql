@@ -153,6 +153,13 @@ CREATE INDEX invitations_inviter_idx ON public.invitations USING btree (invited_
 CREATE UNIQUE INDEX invitations_pending_key ON public.invitations USING btree (organization_id, email) WHERE (status = 'pending'::text);
 CREATE UNIQUE INDEX invitations_token_key ON public.invitations USING btree (token_hash);
 
+CREATE TABLE listening_workers (
+  seat integer NOT NULL,
+  worker text,
+  until timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
+  CONSTRAINT listening_workers_pkey PRIMARY KEY (seat)
+);
+
 CREATE TABLE login_attempts (
   key text NOT NULL,
   window_start timestamp with time zone NOT NULL DEFAULT now(),
@@ -314,7 +321,7 @@ CREATE TABLE runs (
   CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),
   CONSTRAINT runs_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
   CONSTRAINT runs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE
-);
+) WITH (fillfactor=80);
 CREATE INDEX runs_ended_idx ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
 CREATE UNIQUE INDEX runs_one_active_key ON public.runs USING btree (pipeline_id) WHERE ((status = 'running'::text) OR ((status = 'pending'::text) AND ready));
@@ -322,8 +329,9 @@ CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, 
 CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, seq DESC);
 CREATE INDEX runs_pipeline_idx ON public.runs USING btree (pipeline_id, seq DESC);
 CREATE INDEX runs_pipeline_status_idx ON public.runs USING btree (pipeline_id, status, seq DESC);
-CREATE INDEX runs_ready_idx ON public.runs USING btree (organization_id, seq) WHERE ((status = 'pending'::text) AND ready);
-CREATE INDEX runs_running_idx ON public.runs USING btree (lease_until, organization_id) WHERE (status = 'running'::text);
+CREATE INDEX runs_ready_idx ON public.runs USING btree (organization_id, available_at, seq) WHERE ((status = 'pending'::text) AND ready);
+CREATE INDEX runs_retry_idx ON public.runs USING btree (available_at) WHERE ((status = 'pending'::text) AND ready AND (failed_attempts > 0));
+CREATE INDEX runs_running_idx ON public.runs USING btree (organization_id) WHERE (status = 'running'::text);
 CREATE UNIQUE INDEX runs_seq_key ON public.runs USING btree (seq);
 CREATE INDEX runs_stage_left_idx ON public.runs USING btree (finished_at) WHERE (stage_left AND (finished_at IS NOT NULL));
 CREATE INDEX runs_waiting_idx ON public.runs USING btree (pipeline_id, seq) WHERE ((status = 'pending'::text) AND (NOT ready));
@@ -444,6 +452,136 @@ CREATE TABLE webhooks (
 );
 CREATE INDEX webhooks_created_idx ON public.webhooks USING btree (organization_id, created_at DESC, id);
 
+CREATE OR REPLACE FUNCTION public.append_run_log(run uuid, of_attempt integer, count_of_lines integer, text_of_lines text)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  added integer;
+BEGIN
+  FOR tries IN 1..5 LOOP
+    INSERT INTO run_log_chunks AS k (run_id, number, first_line, line_count, lines)
+    SELECT r.id, coalesce(last.number, 0) + 1, coalesce(last.first_line + last.line_count, 1), count_of_lines, text_of_lines
+      FROM runs r
+      LEFT JOIN LATERAL (SELECT c.number, c.first_line, c.line_count FROM run_log_chunks c WHERE c.run_id = r.id ORDER BY c.number DESC LIMIT 1) last ON true
+     WHERE r.id = run AND r.attempt = coalesce(of_attempt, r.attempt)
+    ON CONFLICT DO NOTHING RETURNING k.number INTO added;
+    EXIT WHEN added IS NOT NULL;
+  END LOOP;
+  RETURN coalesce(added, 0);
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET enable_sort TO 'off'
+ SET enable_incremental_sort TO 'off'
+ SET jit TO 'off'
+AS $function$
+DECLARE
+  moment timestamptz := clock_timestamp();
+  heads uuid[];
+  locked uuid[];
+  candidates uuid[];
+  candidate uuid;
+  pipeline uuid;
+  waits boolean;
+  held uuid[] := '{}';
+BEGIN
+  WITH RECURSIVE onward AS (
+    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id > after
+      ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
+    UNION ALL
+    SELECT n.* FROM onward o CROSS JOIN LATERAL (
+      SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id
+       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
+  ), around AS (
+    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id <= after
+      ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
+    UNION ALL
+    SELECT n.* FROM around o CROSS JOIN LATERAL (
+      SELECT r.organization_id, r.available_at, r.seq FROM runs r
+       WHERE r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
+       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
+  ), seen AS (
+    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT 250
+  ), waiting AS (
+    SELECT s.organization_id, s.seq, a.running FROM seen s
+     CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = s.organization_id AND r.status = 'running') a
+     WHERE s.available_at <= moment AND a.running < per_organization
+  )
+  SELECT (SELECT array_agg(h.organization_id ORDER BY h.running, h.seq)
+            FROM (SELECT * FROM waiting w ORDER BY w.running, w.seq LIMIT 2 * free + 8) h),
+         (SELECT s.organization_id FROM seen s WHERE s.place = 250)
+    INTO heads, next_after;
+  next_after := coalesce(next_after, after);
+  run_ids := '{}';
+  attempts := '{}';
+  busy := false;
+  IF heads IS NULL OR free <= 0 THEN
+    RETURN;
+  END IF;
+
+  SELECT array_agg(h.organization_id ORDER BY h.place) INTO locked
+    FROM unnest(heads) WITH ORDINALITY AS h (organization_id, place)
+   WHERE pg_try_advisory_xact_lock(hashtextextended('sluice claim ' || h.organization_id, 0));
+  IF locked IS NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtextextended('sluice claim ' || heads[1], 0));
+    locked := heads[1:1];
+  END IF;
+
+  SELECT array_agg(c.id ORDER BY c.turn, c.seq) INTO candidates FROM (
+    SELECT q.id, a.running + row_number() OVER (PARTITION BY o.organization_id ORDER BY q.available_at, q.seq) AS turn, q.seq
+      FROM unnest(locked) AS o (organization_id)
+     CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = o.organization_id AND r.status = 'running') a
+     CROSS JOIN LATERAL (
+       SELECT r.id, r.available_at, r.seq FROM runs r
+        WHERE r.organization_id = o.organization_id AND r.status = 'pending' AND r.ready AND r.available_at <= moment
+        ORDER BY r.organization_id, r.available_at, r.seq LIMIT greatest(0, per_organization - a.running)) q) c;
+  FOREACH candidate IN ARRAY coalesce(candidates, '{}') LOOP
+    EXIT WHEN cardinality(held) >= free;
+    -- By its key alone: with a condition on the status a statistic could send this through all that waits.
+    SELECT r.pipeline_id, r.status = 'pending' AND r.ready INTO pipeline, waits FROM runs r WHERE r.id = candidate FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN waits IS NOT TRUE;
+    PERFORM 1 FROM pipelines p WHERE p.id = pipeline FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    held := held || candidate;
+  END LOOP;
+
+  WITH taken AS (
+    UPDATE runs r SET status = 'running', attempt = r.attempt + 1, worker = claimer, started_at = coalesce(r.started_at, moment),
+                      lease_until = clock_timestamp() + make_interval(secs => lease_seconds)
+     WHERE r.id = ANY (held) RETURNING r.id, r.attempt, r.seq
+  )
+  SELECT coalesce(array_agg(t.id ORDER BY t.seq), '{}'), coalesce(array_agg(t.attempt ORDER BY t.seq), '{}') INTO run_ids, attempts FROM taken t;
+  busy := run_ids = '{}';
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.end_run(run uuid, pipeline uuid, count_of_lines integer, text_of_lines text, claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  readied uuid;
+BEGIN
+  IF count_of_lines > 0 THEN
+    PERFORM append_run_log(run, NULL, count_of_lines, text_of_lines);
+  END IF;
+  readied := ready_next_run(pipeline);
+  IF free > 0 THEN
+    SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free, per_organization, lease_seconds, after) c;
+  END IF;
+  PERFORM pg_notify('sluice', 'state ' || run);
+  IF readied IS NOT NULL AND NOT readied = ANY (coalesce(run_ids, '{}')) THEN
+    PERFORM pg_notify('sluice', 'ready');
+  END IF;
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION public.note_last_run()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -453,5 +591,53 @@ BEGIN
      SET last_run_seq = NEW.seq, last_run_status = NEW.status, last_run_at = coalesce(NEW.started_at, NEW.created_at)
    WHERE id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
   RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.ready_forgotten_runs(at_most integer)
+ RETURNS integer
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  forgotten uuid;
+  total integer := 0;
+BEGIN
+  FOR forgotten IN
+    WITH RECURSIVE waiting AS (
+      (SELECT r.pipeline_id FROM runs r WHERE r.status = 'pending' AND NOT r.ready ORDER BY r.pipeline_id, r.seq LIMIT 1)
+      UNION ALL
+      SELECT n.pipeline_id FROM waiting w CROSS JOIN LATERAL (
+        SELECT r.pipeline_id FROM runs r WHERE r.status = 'pending' AND NOT r.ready AND r.pipeline_id > w.pipeline_id
+         ORDER BY r.pipeline_id, r.seq LIMIT 1) n
+    )
+    SELECT w.pipeline_id FROM waiting w
+     WHERE NOT EXISTS (SELECT 1 FROM runs a WHERE a.pipeline_id = w.pipeline_id AND (a.status = 'running' OR a.status = 'pending' AND a.ready))
+     LIMIT at_most
+  LOOP
+    IF ready_next_run(forgotten) IS NOT NULL THEN
+      total := total + 1;
+    END IF;
+  END LOOP;
+  IF total > 0 THEN
+    PERFORM pg_notify('sluice', 'ready');
+  END IF;
+  RETURN total;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.ready_next_run(pipeline uuid)
+ RETURNS uuid
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  readied uuid;
+BEGIN
+  PERFORM 1 FROM pipelines p WHERE p.id = pipeline FOR NO KEY UPDATE;
+  UPDATE runs SET ready = true WHERE id = (
+    SELECT r.id FROM runs r WHERE r.pipeline_id = pipeline AND r.status = 'pending' AND NOT r.ready
+       AND NOT EXISTS (SELECT 1 FROM runs a WHERE a.pipeline_id = pipeline AND (a.status = 'running' OR a.status = 'pending' AND a.ready))
+     ORDER BY r.seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+  RETURNING id INTO readied;
+  RETURN readied;
 END $function$
 ;

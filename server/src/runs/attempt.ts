@@ -8,12 +8,20 @@ import { SecretLost } from '../database/secret-box.ts'
 import type { Counts } from '../engine/job.ts'
 import type { ResolvedConfig } from '../pipelines/resolve.ts'
 import type { ClaimedRun } from './claim.ts'
+import type { NextClaim } from './finish.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
+import { type Moment, takeMoment } from './moment.ts'
 import { type PinnedConfig, runPlace } from './trigger.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** Reasons from outside. `lost` means that the run is no longer ours and nothing more may be written. */
-export type StopReason = 'cancelled' | 'lost' | 'handed over'
+/**
+ * Reasons from outside. `lost`: the run is no longer ours and nothing more may be written. `cut off`: the lease could not
+ * be renewed in time, and nobody knows whose the run is until the database answers again.
+ */
+export type StopReason = 'cancelled' | 'lost' | 'handed over' | 'cut off'
+
+/** Undefined where nothing is to be claimed, as at the end of the worker. */
+export type ClaimNext = () => NextClaim | undefined
 
 export interface Attempt {
   readonly services: WorkerServices
@@ -24,12 +32,21 @@ export interface Attempt {
   readonly redact: Redact
   /** What was moved since the run's counts were last written. */
   progress: Counts | null
+  /** When the request was sent that last gave us the lease. */
+  leasedAt: Moment
+  /** Given while the worker wants more: what is claimed for the slot that this attempt leaves. */
+  readonly claimNext: ClaimNext | undefined
   /** Ends the attempt from outside; the first reason counts. */
   stop(reason: StopReason): void
   readonly stopped: Promise<StopReason>
 }
 
-export function openAttempt(services: WorkerServices, run: ClaimedRun): Attempt {
+export interface AttemptOptions {
+  leasedAt?: Moment
+  claimNext?: ClaimNext
+}
+
+export function openAttempt(services: WorkerServices, run: ClaimedRun, options: AttemptOptions = {}): Attempt {
   const { promise, resolve } = Promise.withResolvers<StopReason>()
   const { pinned, redact } = openConfig(services, run)
   return {
@@ -39,6 +56,8 @@ export function openAttempt(services: WorkerServices, run: ClaimedRun): Attempt 
     redact,
     log: createRunLogWriter(services.db, run, redact),
     progress: null,
+    leasedAt: options.leasedAt ?? takeMoment(),
+    claimNext: options.claimNext,
     stop: resolve,
     stopped: promise,
   }

@@ -7,7 +7,7 @@ import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
 import { endRun } from './finish.ts'
-import { appendLine } from './log.ts'
+import { oneLine } from './log.ts'
 
 const DOMAIN_ID = raw('p.domain_id')
 
@@ -18,11 +18,7 @@ export async function cancelRun(db: Database, actor: Actor, runId: string): Prom
        WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`)
     if (!run) throw notFound('Run')
     requirePermission(actor, 'pipelines:run', run.domain_id)
-    const cancelled = await cancelOne(
-      tx,
-      { id: runId, organization_id: actor.organization_id, pipeline_id: run.pipeline_id },
-      `Cancelled by ${actor.email}.`,
-    )
+    const cancelled = await cancelOne(tx, runId, `Cancelled by ${actor.email}.`)
     if (!cancelled)
       throw new AppError(
         'conflict',
@@ -45,17 +41,11 @@ export async function cancelRunsOfPipeline(tx: Queryable, organizationId: string
       FROM runs WHERE pipeline_id = ${pipelineId} ON CONFLICT DO NOTHING`)
 }
 
-async function cancelOne(
-  tx: Queryable,
-  run: { id: string; organization_id: string; pipeline_id: string },
-  line: string,
-): Promise<boolean> {
-  const done = await tx.execute(sql`
+async function cancelOne(tx: Queryable, runId: string, line: string): Promise<boolean> {
+  const update = sql`
     UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true
-     WHERE id = ${run.id} AND status IN ('pending', 'running')`)
-  if (done === 0) return false
-  await appendLine(tx, run.id, 'warn', line)
-  await endRun(tx, run, 'cancelled', null)
-  await tx.execute(notifyRun('cancel', run.id))
-  return true
+     WHERE id = ${runId} AND status IN ('pending', 'running')`
+  const cancelled = await endRun(tx, update, { log: oneLine('warn', line) })
+  if (cancelled) await tx.execute(notifyRun('cancel', runId))
+  return cancelled
 }

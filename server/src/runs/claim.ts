@@ -1,12 +1,11 @@
 /**
- * Claiming: a worker with free slots takes ready runs. One claim at a time over all workers (an advisory lock held for a
- * millisecond or two) keeps the limit per organization exact. Organizations with waiting runs are found by hopping over
- * the index, so a tenant with ten thousand of them costs no more than one with a single one; slots go first to those
- * who have the fewest runs going.
+ * Claiming: a worker with free slots takes ready runs. The claim itself is one statement, the function `claim_runs`
+ * (migration 0010 explains how it finds organizations, shares slots fairly and keeps the limit per organization exact).
+ * It returns little, so that its locks never wait for a worker that does not read; what a run needs is read afterwards.
  */
 
 import type { Column } from '../connectors/contract.ts'
-import { type Database, lockForTransaction, sql } from '../database/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
 import type { Part } from '../engine/job.ts'
 import type { Json } from '../json/json.ts'
 
@@ -37,49 +36,55 @@ export interface ClaimLimits {
   leaseSeconds: number
 }
 
-export async function claimRuns(db: Database, worker: string, limits: ClaimLimits): Promise<ClaimedRun[]> {
-  return db.transaction(async (tx) => {
-    await lockForTransaction(tx, 'sluice claim')
-    return tx.query<ClaimedRun>(sql`
-      WITH RECURSIVE waiting AS (
-        (SELECT organization_id FROM runs WHERE status = 'pending' AND ready ORDER BY organization_id LIMIT 1)
-        UNION ALL
-        SELECT (SELECT r.organization_id FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id > w.organization_id
-                 ORDER BY r.organization_id LIMIT 1)
-          FROM waiting w WHERE w.organization_id IS NOT NULL
-      ),
-      active AS (SELECT organization_id, count(*) AS running FROM runs WHERE status = 'running' GROUP BY organization_id),
-      candidates AS (
-        SELECT c.id, c.seq, coalesce(a.running, 0) + row_number() OVER (PARTITION BY w.organization_id ORDER BY c.seq) AS turn
-          FROM waiting w
-          LEFT JOIN active a ON a.organization_id = w.organization_id
-         CROSS JOIN LATERAL (
-           SELECT r.id, r.seq FROM runs r
-            WHERE r.organization_id = w.organization_id AND r.status = 'pending' AND r.ready AND r.available_at <= now()
-            ORDER BY r.seq LIMIT greatest(0, ${limits.perOrganization} - coalesce(a.running, 0))) c
-         WHERE w.organization_id IS NOT NULL
-      ),
-      chosen AS (SELECT id FROM candidates ORDER BY turn, seq LIMIT ${limits.free}),
-      taken AS (
-        UPDATE runs r SET status = 'running', attempt = r.attempt + 1, worker = ${worker}, started_at = coalesce(r.started_at, now()),
-                          lease_until = now() + make_interval(secs => ${limits.leaseSeconds})
-          FROM chosen c WHERE r.id = c.id AND r.status = 'pending'
-        RETURNING r.*
-      )
-      SELECT t.id, t.organization_id, t.pipeline_id, t.seq, t.attempt, t.lost_attempts, t.failed_attempts, t.config_box, t.checkpoint, t.cursor,
-             t.parts, t.records_read, t.records_written, t.bytes_written, p.name AS pipeline_name,
-             s.seq AS state_seq, s.cursor AS state_cursor, c.columns AS schema_columns
-        FROM taken t
-        JOIN pipelines p ON p.id = t.pipeline_id
-        LEFT JOIN pipeline_state s ON s.pipeline_id = t.pipeline_id
-        LEFT JOIN pipeline_schemas c ON c.pipeline_id = t.pipeline_id
-       ORDER BY t.seq`)
-  })
+export interface ClaimRequest extends ClaimLimits {
+  worker: string
+  /** The organization behind which the search begins: `next_after` of the claim before. */
+  after: string
+}
+
+export interface Claim {
+  run_ids: string[]
+  attempts: number[]
+  /** Runs wait, and others were taking them at the same moment: ask again soon. */
+  busy: boolean
+  next_after: string
+}
+
+export async function claim(
+  db: Queryable,
+  { worker, free, perOrganization, leaseSeconds, after }: ClaimRequest,
+): Promise<Claim> {
+  const row = await db.first<Claim>(
+    sql`SELECT * FROM claim_runs(${worker}, ${free}, ${perOrganization}, ${leaseSeconds}, ${after})`,
+  )
+  return row!
+}
+
+/** What the executors need of runs that were claimed. One that was cancelled since is missing. */
+export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promise<ClaimedRun[]> =>
+  db.query<ClaimedRun>(sql`
+    SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
+           r.parts, r.records_read, r.records_written, r.bytes_written, p.name AS pipeline_name,
+           s.seq AS state_seq, s.cursor AS state_cursor, c.columns AS schema_columns
+      FROM unnest(${run_ids}::uuid[], ${attempts}::int[]) AS u (id, attempt)
+      JOIN runs r ON r.id = u.id AND r.attempt = u.attempt AND r.status = 'running'
+      JOIN pipelines p ON p.id = r.pipeline_id
+      LEFT JOIN pipeline_state s ON s.pipeline_id = r.pipeline_id
+      LEFT JOIN pipeline_schemas c ON c.pipeline_id = r.pipeline_id
+     ORDER BY r.seq`)
+
+const FIRST = '00000000-0000-0000-0000-000000000000'
+
+/** Claims and loads. */
+export async function claimRuns(db: Queryable, worker: string, limits: ClaimLimits): Promise<ClaimedRun[]> {
+  const claimed = await claim(db, { worker, ...limits, after: FIRST })
+  return claimed.run_ids.length === 0 ? [] : loadClaimed(db, claimed)
 }
 
 /** When the next run that waits for its back-off may be taken, in milliseconds from now; null where none waits. */
-export async function nextAvailableMs(db: Database): Promise<number | null> {
-  const row = await db.first<{ ms: number | null }>(sql`
-    SELECT (extract(epoch FROM min(available_at) - now()) * 1000)::float8 AS ms FROM runs WHERE status = 'pending' AND ready AND available_at > now()`)
+export async function nextAvailableMs(db: Queryable): Promise<number | null> {
+  const row = await db.first<{ ms: number }>(sql`
+    SELECT (extract(epoch FROM available_at - now()) * 1000)::float8 AS ms FROM runs
+     WHERE status = 'pending' AND ready AND failed_attempts > 0 AND available_at > now() ORDER BY available_at LIMIT 1`)
   return row?.ms ?? null
 }

@@ -1,16 +1,15 @@
 /**
- * How an attempt ends. Each function is one transaction around one conditional update that names the attempt; false means
+ * How an attempt ends. Each function is one statement around one conditional update that names the attempt; false means
  * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
  */
 import { outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
-import { type Database, isoText, type Queryable, type Statement, sql } from '../database/database.ts'
-import { notifyRun } from '../database/notifications.ts'
+import { isoText, type Queryable, type Statement, sql } from '../database/database.ts'
+import { CHANNEL } from '../database/notifications.ts'
 import type { Checkpoint, Counts, Outcome } from '../engine/job.ts'
-import type { Json } from '../json/json.ts'
-import { noteRunEvent } from '../webhooks/events.ts'
-import { insertChunk, type LogChunk } from './log.ts'
-import { readyNext } from './states.ts'
+import { queueRunEvents } from '../webhooks/events.ts'
+import type { Claim, ClaimRequest } from './claim.ts'
+import type { LogChunk } from './log.ts'
 
 export interface RunLease {
   id: string
@@ -21,8 +20,17 @@ export interface RunLease {
 }
 
 export interface Ending {
-  /** The last lines of the log, written in the same transaction. */
+  /** The last lines of the log, written with the end. */
   log: LogChunk | null
+  /** Claims for the slot that becomes free, in the same statement. */
+  next?: NextClaim | undefined
+}
+
+export interface NextClaim {
+  request: ClaimRequest
+  take(claim: Claim): void
+  /** No answer came: runs may have been taken that nobody attends to. */
+  lost(): void
 }
 
 export interface FailedEnding extends Ending {
@@ -45,84 +53,91 @@ export interface SuccessfulEnding extends Ending {
   incremental: boolean
 }
 
-export function finishSuccess(db: Database, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
-  const { outcome, incremental, log } = ending
+export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
+  const { outcome, incremental } = ending
   const { output } = outcome
-  return db.transaction(async (tx) => {
-    const done = await tx.execute(sql`
-      UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
-             records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
-             output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
-             output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
-             stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
-       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
-    if (done === 0) return false
-    if (incremental && outcome.cursor !== null) await saveState(tx, run, outcome.cursor)
-    await endRun(tx, run, 'success', log)
-    return true
-  })
+  const update = sql`
+    UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
+           records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
+           output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
+           output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
+           stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
+     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`
+  const state =
+    incremental && outcome.cursor !== null
+      ? sql`, state AS (${saveState(sql`SELECT pipeline_id, seq, ${JSON.stringify(outcome.cursor)}::jsonb FROM done`)})`
+      : sql``
+  return endRun(db, update, ending, state)
 }
 
-export function finishFailed(db: Database, run: RunLease, { error, log, counts }: FailedEnding): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const done = await tx.execute(sql`
-      UPDATE runs SET status = 'failed', finished_at = now(), error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true${keepCounts(counts)}
-       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
-    if (done === 0) return false
-    await endRun(tx, run, 'failed', log)
-    return true
-  })
+export function finishFailed(db: Queryable, run: RunLease, ending: FailedEnding): Promise<boolean> {
+  const update = sql`
+    UPDATE runs SET status = 'failed', finished_at = now(), error = ${ending.error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
+           stage_left = true${keepCounts(ending.counts)}
+     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`
+  return endRun(db, update, ending)
 }
 
 /** Back to waiting, after a failure that can pass. What its checkpoints hold is kept. */
-export function retryLater(db: Database, run: RunLease, { error, delaySeconds, log, counts }: Retry): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const done = await tx.execute(sql`
-      UPDATE runs SET status = 'pending', error = ${error}, lease_until = NULL, worker = NULL, failed_attempts = failed_attempts + 1,
-             available_at = now() + make_interval(secs => ${delaySeconds})${keepCounts(counts)}
-       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
-    if (done === 0) return false
-    await insertChunk(tx, run.id, log)
-    await tx.execute(notifyRun('ready'))
-    await tx.execute(notifyRun('state', run.id))
-    return true
-  })
+export const retryLater = (
+  db: Queryable,
+  run: RunLease,
+  { error, delaySeconds, log, counts }: Retry,
+): Promise<boolean> =>
+  letWait(
+    db,
+    run,
+    log,
+    sql`error = ${error}, failed_attempts = failed_attempts + 1, available_at = now() + make_interval(secs => ${delaySeconds})${keepCounts(counts)}`,
+  )
+
+/** Back to waiting for another worker, or for this one: it goes on at once, and nothing is counted against the run. */
+export const handOver = (db: Queryable, run: RunLease, { log }: Ending): Promise<boolean> =>
+  letWait(db, run, log, sql`available_at = now()`)
+
+async function letWait(db: Queryable, run: RunLease, log: LogChunk | null, changes: Statement): Promise<boolean> {
+  const row = await db.first(sql`
+    WITH waits AS (
+      UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL, ${changes}
+       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running' RETURNING id)
+    SELECT ${appendChunk(log)}, pg_notify(${CHANNEL}, 'ready'), pg_notify(${CHANNEL}, 'state ' || id) FROM waits`)
+  return row !== null
 }
 
-/** Back to waiting because this worker shuts down: another one goes on at once, and nothing is counted against the run. */
-export function handOver(db: Database, run: RunLease, { log }: Ending): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const done = await tx.execute(sql`
-      UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
-    if (done === 0) return false
-    await insertChunk(tx, run.id, log)
-    await tx.execute(notifyRun('ready'))
-    return true
-  })
+/** Null where there is nothing to add. */
+const appendChunk = (log: LogChunk | null): Statement =>
+  log ? sql`append_run_log(id, NULL, ${log.line_count}, ${log.lines})` : sql`NULL`
+
+/**
+ * What every end has in common, whoever brings it about. `update` sets the final status of one run and ends with its
+ * condition; `also` holds further parts of the statement, which find the ended run in `done`.
+ */
+export async function endRun(db: Queryable, update: Statement, ending: Ending, also = sql``): Promise<boolean> {
+  const { log, next } = ending
+  const request = next?.request
+  const row = await db.first<Claim>(sql`
+    WITH done AS (${update} RETURNING id, organization_id, pipeline_id, seq, status, triggered_by, error, started_at, finished_at, records_written),
+    queued AS (${queueRunEvents})${also}
+    SELECT e.*, CASE WHEN EXISTS (SELECT 1 FROM queued) THEN pg_notify(${CHANNEL}, 'delivery') END
+      FROM done d
+     CROSS JOIN LATERAL end_run(d.id, d.pipeline_id, ${log?.line_count ?? 0}, ${log?.lines ?? ''},
+       ${request?.worker ?? ''}, ${request?.free ?? 0}, ${request?.perOrganization ?? 0}, ${request?.leaseSeconds ?? 0}, ${request?.after ?? null}) e`)
+  if (row?.run_ids) next?.take(row)
+  return row !== null
 }
 
-/** What every end has in common, whoever brings it about. */
-export async function endRun(
-  tx: Queryable,
-  run: Omit<RunLease, 'attempt' | 'seq'>,
-  status: 'success' | 'failed' | 'cancelled',
-  log: LogChunk | null,
-): Promise<void> {
-  await insertChunk(tx, run.id, log)
-  await noteRunEvent(tx, run, status)
-  await readyNext(tx, run.pipeline_id, run.id)
-}
+/**
+ * `values` selects pipeline, seq and cursor. A newer edit of the state (a higher seq) stands: it was made for the runs that
+ * come after this one.
+ */
+const saveState = (values: Statement): Statement => sql`
+  INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) ${values}
+  ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`
 
-/** A newer edit of the state (a higher seq) stands: it was made for the runs that come after this one. */
-export const saveState = (tx: Queryable, run: Pick<RunLease, 'pipeline_id' | 'seq'>, cursor: Json): Promise<number> =>
-  tx.execute(sql`
-    INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) VALUES (${run.pipeline_id}, ${run.seq}, ${JSON.stringify(cursor)})
-    ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`)
-
-/** Keeps a checkpoint, if the attempt still holds the run. */
+/** Keeps a checkpoint, if the attempt still holds the run. Workers that were lost before count no more: it came further. */
 export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkpoint): Promise<boolean> {
   const saved = await db.execute(sql`
-    UPDATE runs SET checkpoint = ${point.checkpoint}, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
+    UPDATE runs SET checkpoint = ${point.checkpoint}, lost_attempts = 0, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
            records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}
      WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
   return saved === 1

@@ -2,10 +2,13 @@
  * Leases. A worker renews those of its attempts together, and stops an attempt that the database no longer counts as its
  * own. A worker that cannot renew stops its executors before the leases end, so that whoever takes the runs over finds
  * them quiet. Should it come back too late all the same, its attempt number matches nothing any more.
+ *
+ * A lease counts from the moment before its request was sent: an answer may have been on its way for long.
  */
 import { sql } from '../database/database.ts'
 import type { Attempt } from './attempt.ts'
 import { saveProgress } from './finish.ts'
+import { ageMs, takeMoment } from './moment.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /** Of the lease; the rest is for the processes to go. */
@@ -13,26 +16,32 @@ const GIVE_UP_AFTER = 0.8
 
 export interface Leases {
   renew(): Promise<void>
-  /** Stops everything when the leases are about to end unrenewed. */
+  /** Stops what was cancelled or taken over: for workers that do not hear of it. */
+  look(): Promise<void>
+  /** Stops attempts whose lease is about to end unrenewed. */
   giveUpInTime(): void
   writeProgress(): Promise<void>
 }
 
 export function keepLeases(services: WorkerServices, listAttempts: () => Attempt[]): Leases {
   const leaseMs = services.config.RUN_LEASE_SECONDS * 1000
-  let renewedAt = Date.now()
   return {
     async renew() {
       // Only those that were asked about: a run that was claimed meanwhile is in no answer and not lost.
       const asked = listAttempts()
-      const kept = new Set(asked.length > 0 ? await renewLeases(services, asked) : [])
-      renewedAt = Date.now()
-      for (const attempt of asked)
-        if (!kept.has(attempt.run.id)) attempt.stop((await isCancelled(attempt)) ? 'cancelled' : 'lost')
+      if (asked.length === 0) return
+      const sentAt = takeMoment()
+      const kept = new Set(await renewLeases(services, asked))
+      for (const attempt of asked) if (kept.has(attempt.run.id)) attempt.leasedAt = sentAt
+      await stopEnded(
+        services,
+        asked.filter((attempt) => !kept.has(attempt.run.id)),
+      )
     },
+    look: () => stopEnded(services, listAttempts()),
     giveUpInTime() {
-      if (Date.now() - renewedAt < leaseMs * GIVE_UP_AFTER) return
-      for (const attempt of listAttempts()) attempt.stop('lost')
+      for (const attempt of listAttempts())
+        if (ageMs(attempt.leasedAt) >= leaseMs * GIVE_UP_AFTER) attempt.stop('cut off')
     },
     async writeProgress() {
       const moved = listAttempts().flatMap((attempt) => {
@@ -40,22 +49,29 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
         attempt.progress = null
         return progress ? [{ id: run.id, attempt: run.attempt, ...progress }] : []
       })
-      if (moved.length > 0) await saveProgress(services.db, moved)
+      if (moved.length > 0) await saveProgress(services.db.control, moved)
     },
   }
 }
 
 async function renewLeases({ db, config }: WorkerServices, attempts: Attempt[]): Promise<string[]> {
-  const rows = await db.query<{ id: string }>(sql`
-    UPDATE runs r SET lease_until = now() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
+  const rows = await db.control.query<{ id: string }>(sql`
+    UPDATE runs r SET lease_until = clock_timestamp() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
       FROM unnest(${attempts.map(({ run }) => run.id)}::uuid[], ${attempts.map(({ run }) => run.attempt)}::int[]) AS u (id, attempt)
      WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running' RETURNING r.id`)
   return rows.map((row) => row.id)
 }
 
-async function isCancelled({ services, run }: Attempt): Promise<boolean> {
-  const row = await services.db.first(
-    sql`SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'cancelled'`,
+/** Stops those attempts that no longer have their run. */
+async function stopEnded({ db }: WorkerServices, attempts: Attempt[]): Promise<void> {
+  if (attempts.length === 0) return
+  const rows = await db.control.query<{ id: string; attempt: number; status: string }>(
+    sql`SELECT id, attempt, status FROM runs WHERE id = ANY (${attempts.map(({ run }) => run.id)}::uuid[])`,
   )
-  return row !== null
+  const found = new Map(rows.map((row) => [row.id, row]))
+  for (const attempt of attempts) {
+    const row = found.get(attempt.run.id)
+    if (row?.attempt !== attempt.run.attempt) attempt.stop('lost')
+    else if (row.status !== 'running') attempt.stop(row.status === 'cancelled' ? 'cancelled' : 'lost')
+  }
 }

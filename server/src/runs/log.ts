@@ -127,27 +127,23 @@ const cut = (line: string) => {
     : `${clean.slice(0, LINE_BYTES)} … (${clean.length - LINE_BYTES} more characters)`
 }
 
-/**
- * Adds a chunk behind what is there and returns its number. A line from outside the attempt (a cancel, a recovery) may
- * take the same number at the same moment: then this one goes behind it.
- */
-export async function insertChunk(
+/** Adds a chunk behind what is there and returns its number: 0 where the attempt no longer has the run. */
+async function insertChunk(
   db: Queryable,
   runId: string,
-  chunk: LogChunk | null,
+  chunk: LogChunk,
   attempt: number | null = null,
 ): Promise<number> {
-  for (let tries = 0; chunk && tries < 5; tries++) {
-    const row = await db.first<{ number: number }>(sql`
-      INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines)
-      SELECT r.id, coalesce(max(k.number), 0) + 1, coalesce(max(k.first_line + k.line_count), 1), ${chunk.line_count}, ${chunk.lines}
-        FROM runs r LEFT JOIN run_log_chunks k ON k.run_id = r.id
-       WHERE r.id = ${runId} AND r.attempt = coalesce(${attempt}::int, r.attempt) GROUP BY r.id
-      ON CONFLICT DO NOTHING RETURNING number`)
-    if (row) return row.number
-  }
-  return 0
+  const row = await db.first<{ number: number }>(
+    sql`SELECT append_run_log(${runId}, ${attempt}, ${chunk.line_count}, ${chunk.lines}) AS number`,
+  )
+  return row!.number
 }
 
+export const oneLine = (level: LogLevel, message: string): LogChunk => ({
+  line_count: 1,
+  lines: `${formatLine(level, message)}\n`,
+})
+
 export const appendLine = (tx: Queryable, runId: string, level: LogLevel, message: string): Promise<number> =>
-  insertChunk(tx, runId, { line_count: 1, lines: `${formatLine(level, message)}\n` })
+  insertChunk(tx, runId, oneLine(level, message))

@@ -1,37 +1,48 @@
 /**
  * Recovery: a lease that ran out means a worker that died or was cut off. Its run waits again and goes on from its last
- * checkpoint, or fails when that has happened three times. Any process may do this, at any time: each run is moved by a
- * conditional update, and the attempt that lost it matches nothing from then on.
+ * checkpoint, or fails when that has happened three times without a checkpoint in between. Any process may do this, at
+ * any time: each run is moved by a conditional update, and the attempt that lost it matches nothing from then on.
  */
-import { type Database, sql } from '../database/database.ts'
+import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import { endRun } from './finish.ts'
-import { appendLine } from './log.ts'
+import { appendLine, oneLine } from './log.ts'
 import { MAX_LOST_ATTEMPTS } from './states.ts'
 
 interface LostRun {
   id: string
-  organization_id: string
-  pipeline_id: string
   attempt: number
   lost_attempts: number
   worker: string | null
   checkpoint: number
 }
 
-export async function recoverLostRuns(db: Database): Promise<number> {
+const AT_ONCE = 100
+
+/**
+ * After the database was away, leases may have run out because nobody could renew them. Whoever noticed that gives the
+ * workers the time of one lease to do so before it calls any of them lost.
+ */
+export async function recoverLostRuns(db: Connections, leaseSeconds: number): Promise<number> {
+  if (db.steadyForMs() < leaseSeconds * 1000) return 0
   const lost = await db.query<{ id: string }>(
-    sql`SELECT id FROM runs WHERE status = 'running' AND lease_until < now() ORDER BY lease_until LIMIT 100`,
+    sql`SELECT id FROM runs WHERE status = 'running' AND lease_until < clock_timestamp() LIMIT ${AT_ONCE}`,
   )
   for (const { id } of lost) await recoverRun(db, id)
   return lost.length
 }
 
-function recoverRun(db: Database, id: string): Promise<void> {
+/** Makes ready what a finish passed over because somebody had its row locked at that moment. */
+export async function readyForgottenRuns(db: Queryable): Promise<number> {
+  const row = await db.first<{ readied: number }>(sql`SELECT ready_forgotten_runs(${AT_ONCE}) AS readied`)
+  return row!.readied
+}
+
+function recoverRun(db: Connections, id: string): Promise<void> {
   return db.transaction(async (tx) => {
     const run = await tx.first<LostRun>(sql`
-      SELECT id, organization_id, pipeline_id, attempt, lost_attempts, worker, checkpoint FROM runs
-       WHERE id = ${id} AND status = 'running' AND lease_until < now() FOR UPDATE SKIP LOCKED`)
+      SELECT id, attempt, lost_attempts, worker, checkpoint FROM runs
+       WHERE id = ${id} AND status = 'running' AND lease_until < clock_timestamp() FOR UPDATE SKIP LOCKED`)
     if (!run) return
     const lost = run.lost_attempts + 1
     const where = run.worker ? `on ${run.worker} ` : ''
@@ -50,10 +61,11 @@ function recoverRun(db: Database, id: string): Promise<void> {
       return
     }
     const error = `internal: the run was given up after its worker was lost ${lost} times; see whether machines run out of memory, and trigger it again`
-    await tx.execute(sql`
+    const update = sql`
       UPDATE runs SET status = 'failed', finished_at = now(), lost_attempts = ${lost}, error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL,
-             parts = '[]', stage_left = true WHERE id = ${id}`)
-    await appendLine(tx, id, 'error', `The worker ${where}was lost for the third time; the run is given up.`)
-    await endRun(tx, run, 'failed', null)
+             parts = '[]', stage_left = true WHERE id = ${id}`
+    await endRun(tx, update, {
+      log: oneLine('error', `The worker ${where}was lost for the third time; the run is given up.`),
+    })
   })
 }

@@ -1,7 +1,7 @@
 /**
  * The states of a run and every move between them. A move is one conditional update: it names the state it leaves and,
  * once a worker holds the run, the attempt. Whoever lost the run in the meantime (paused, partitioned, slow) matches no
- * row and changes nothing, so a cancel and a finish can not both win.
+ * row and changes nothing, so a cancel and a finish cannot both win.
  *
  *   from      to         move       when
  *   –         pending    trigger    somebody asks, or the schedule does
@@ -9,17 +9,16 @@
  *   running   success    finish     everything was read, loaded and published
  *   running   failed     finish     a failure that trying again does not mend, or the last try
  *   running   pending    retry      a failure that can pass; it waits for its back-off
- *   running   pending    hand over  the worker shuts down; not counted against the run
+ *   running   pending    hand over  the worker shuts down, or was cut off from the database; not counted against the run
  *   running   pending    lose       the lease ran out: the worker is dead or cut off
- *   running   failed     lose       … for the third time
+ *   running   failed     lose       … for the third time without a checkpoint in between
  *   pending   cancelled  cancel     somebody cancels before it began
  *   running   cancelled  cancel     somebody cancels while it runs
  *
  * Locks are always taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
- * happens under the pipeline's lock, as does the insertion of a new one; so neither can miss the other.
+ * (`ready_next_run`, migration 0010) happens under the pipeline's lock, as does the insertion of a new one; so neither can
+ * miss the other. A claim waits for none of these locks.
  */
-import { type Queryable, sql } from '../database/database.ts'
-import { CHANNEL } from '../database/notifications.ts'
 
 export const RUN_STATUSES = ['pending', 'running', 'success', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
@@ -40,23 +39,5 @@ export const moves = [
 export const isFinal = (status: RunStatus): boolean =>
   status === 'success' || status === 'failed' || status === 'cancelled'
 
-/** Expired leases that a run survives; the next one fails it. */
+/** Workers that a run may lose one after the other without coming further; the last of them fails it. */
 export const MAX_LOST_ATTEMPTS = 3
-
-/**
- * After a run has ended: makes the next run of its pipeline ready. Statements of their own, so that each sees what was
- * committed while it waited for the lock. A waiting run that is being cancelled at this moment is passed over; its
- * cancel comes here too.
- */
-export async function readyNext(tx: Queryable, pipelineId: string, endedRunId: string): Promise<void> {
-  await tx.execute(sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} FOR NO KEY UPDATE`)
-  await tx.execute(sql`
-    WITH next AS (
-      UPDATE runs SET ready = true WHERE id = (
-        SELECT id FROM runs WHERE pipeline_id = ${pipelineId} AND status = 'pending' AND NOT ready
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND (status = 'running' OR status = 'pending' AND ready))
-         ORDER BY seq LIMIT 1 FOR UPDATE SKIP LOCKED)
-      RETURNING id
-    )
-    SELECT pg_notify(${CHANNEL}, message) FROM (SELECT ${`state ${endedRunId}`} AS message UNION ALL SELECT 'ready' FROM next) AS told`)
-}

@@ -10,7 +10,7 @@ import type { Checkpoint, Outcome } from '../engine/job.ts'
 import type { FromExecutor } from '../executors/messages.ts'
 import type { Executor, ExecutorPool } from '../executors/pool.ts'
 import { findReportFault } from '../executors/reports.ts'
-import { type Attempt, type ConfiguredAttempt, isConfigured, openAttempt } from './attempt.ts'
+import { type Attempt, type AttemptOptions, type ConfiguredAttempt, isConfigured, openAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
 import { saveCheckpoint, saveSchema } from './finish.ts'
 import { makeJob } from './job.ts'
@@ -29,8 +29,13 @@ const MEMORY_CHECK_MS = 200
 /** A longer one would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-export function superviseRun(services: WorkerServices, pool: ExecutorPool, run: ClaimedRun): Supervised {
-  const attempt = openAttempt(services, run)
+export function superviseRun(
+  services: WorkerServices,
+  pool: ExecutorPool,
+  run: ClaimedRun,
+  options: AttemptOptions = {},
+): Supervised {
+  const attempt = openAttempt(services, run, options)
   const done = (
     isConfigured(attempt)
       ? conductAttempt(attempt, pool)
@@ -128,7 +133,9 @@ async function receive(
       return
     case 'schema':
       for (const change of message.changes) log.write('info', change)
-      await untilDatabaseAnswers(() => saveSchema(services.db, run, message.columns, message.changes)).catch(() => 0)
+      await untilDatabaseAnswers(() => saveSchema(services.db.control, run, message.columns, message.changes)).catch(
+        () => 0,
+      )
       return
     case 'checkpoint': {
       const ended = await keepCheckpoint(attempt, message.checkpoint)
@@ -149,7 +156,9 @@ async function receive(
 async function keepCheckpoint({ services, run }: Attempt, checkpoint: Checkpoint): Promise<Verdict | undefined> {
   const over = await findQuotaFault(services, run, checkpoint.parts)
   if (over) return failure('limit', over, false)
-  const saved = await untilDatabaseAnswers(() => saveCheckpoint(services.db, run, checkpoint)).catch(() => false)
+  const saved = await untilDatabaseAnswers(() => saveCheckpoint(services.db.control, run, checkpoint)).catch(
+    () => false,
+  )
   if (!saved) return { end: 'lost' }
   run.checkpoint = checkpoint.checkpoint
   return undefined

@@ -9,7 +9,7 @@ import { formatDuration } from '../engine/sentences.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Attempt, StopReason } from './attempt.ts'
-import { finishFailed, finishSuccess, handOver, retryLater } from './finish.ts'
+import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } from './finish.ts'
 
 export type Verdict = Success | Failure | { end: StopReason }
 
@@ -29,6 +29,8 @@ export interface Failure {
 }
 
 const DEFAULT_BACKOFF_SECONDS = 30
+/** How long a worker that was cut off tries to hand its run over. */
+const CUT_OFF_MS = 30 * 60_000
 
 export const failure = (kind: string, message: string, transient: boolean): Failure => ({
   end: 'failure',
@@ -66,6 +68,8 @@ export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> 
   switch (verdict.end) {
     case 'lost':
       return Promise.resolve()
+    case 'cut off':
+      return writeCutOff(attempt)
     case 'cancelled':
       return noteCancel(attempt)
     case 'handed over':
@@ -93,13 +97,40 @@ async function noteCancel(attempt: Attempt): Promise<void> {
 async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
   log.write('info', 'The worker is shutting down; another one goes on from the last checkpoint.')
   const rest = await log.rest()
-  await untilDatabaseAnswers(() => handOver(services.db, run, { log: rest }))
+  await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }))
 }
 
-async function writeSuccess({ services, run, pinned, log }: Attempt, outcome: Outcome): Promise<void> {
-  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental'
+/**
+ * The database was away for longer than a lease lasts. That is no fault of the run, so it is handed over uncounted, unless
+ * somebody has taken it over meanwhile: then the attempt matches no row.
+ */
+async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
+  log.write('warn', `The worker was cut off from the database; the run goes on from checkpoint ${run.checkpoint}.`)
   const rest = await log.rest()
-  await untilDatabaseAnswers(() => finishSuccess(services.db, run, { outcome, incremental, log: rest }))
+  await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }), CUT_OFF_MS)
+}
+
+async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
+  const { services, run, pinned } = attempt
+  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental'
+  const log = await attempt.log.rest()
+  await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, log, next }))
+}
+
+/**
+ * The end itself, repeated while the database is away. Only the first try claims for the slot that becomes free: had its
+ * answer got lost, nobody would know of the runs it took.
+ */
+function endOnce(attempt: Attempt, end: (next: NextClaim | undefined) => Promise<boolean>): Promise<boolean> {
+  let next = attempt.claimNext?.()
+  return untilDatabaseAnswers(() => {
+    const claim = next
+    next = undefined
+    return end(claim).catch((error: Error) => {
+      claim?.lost()
+      throw error
+    })
+  })
 }
 
 async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
@@ -115,12 +146,14 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
       `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next one begins in ${formatDuration(delaySeconds * 1000)}.`,
     )
     const rest = await log.rest()
-    await untilDatabaseAnswers(() => retryLater(services.db, run, { error, delaySeconds, log: rest, counts }))
+    await untilDatabaseAnswers(() => retryLater(services.db.control, run, { error, delaySeconds, log: rest, counts }))
     return
   }
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
-  const ended = await untilDatabaseAnswers(() => finishFailed(services.db, run, { error, log: rest, counts }))
+  const ended = await endOnce(attempt, (next) =>
+    finishFailed(services.db.control, run, { error, log: rest, counts, next }),
+  )
   if (ended) await removeStage(attempt)
 }
 

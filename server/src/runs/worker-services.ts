@@ -17,5 +17,5 @@ export interface WorkerServices {
   /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
   ownAddresses: Listener[]
   /** What /readyz tells about the queue. */
-  state: { queue: string }
+  state: { queue: string; claimedAt?: number }
 }

@@ -1,5 +1,5 @@
 /** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
-import { recoverLostRuns } from '../runs/recover.ts'
+import { readyForgottenRuns, recoverLostRuns } from '../runs/recover.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
 import { scheduleDuePipelines } from './tick.ts'
@@ -14,12 +14,16 @@ export interface Scheduler {
 }
 
 export async function startScheduler(services: Services): Promise<Scheduler> {
-  const { db, box, log } = services
+  const { db, box, log, config, state } = services
   const deliveries = await startWebhookDeliveries(services)
   const loops = [
-    every(TICK_MS, async () => void (await scheduleDuePipelines(db, box, log))),
+    every(TICK_MS, async () => {
+      await scheduleDuePipelines(db.control, box, log)
+      state.tickedAt = Date.now()
+    }),
     every(TIDY_MS, async () => {
-      await recoverLostRuns(db)
+      await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS)
+      await readyForgottenRuns(db.control)
       await tidyOften(services)
     }),
     every(HOUR_MS, () => tidyHourly(services)),

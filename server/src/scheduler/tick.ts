@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { loadManyReferences, wantedBy } from '../connections/references.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
@@ -32,14 +32,14 @@ interface DuePipeline {
 const SIDE_BY_SIDE = 2
 
 /** Starts what is due and returns how many pipelines that were. */
-export async function scheduleDuePipelines(db: Database, box: SecretBox, log: Logger): Promise<number> {
+export async function scheduleDuePipelines(db: Connections, box: SecretBox, log: Logger): Promise<number> {
   const first = await db.transaction((tx) => scheduleBatch(tx, box, log))
   if (first < BATCH) return first
   const rest = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => scheduleAll(db, box, log)))
   return rest.reduce((sum, count) => sum + count, first)
 }
 
-async function scheduleAll(db: Database, box: SecretBox, log: Logger): Promise<number> {
+async function scheduleAll(db: Connections, box: SecretBox, log: Logger): Promise<number> {
   let total = 0
   for (;;) {
     const handled = await db.transaction((tx) => scheduleBatch(tx, box, log))

@@ -9,6 +9,7 @@ import { after } from 'node:test'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../../src/config/config.ts'
+import type { ConnectionSettings } from '../../src/database/database.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { App } from '../../src/http/app-type.ts'
 import { composeServices, type Services } from '../../src/services.ts'
@@ -18,6 +19,8 @@ import { cloneDatabase } from './database.ts'
 export interface TestApp {
   app: App
   services: Services
+  /** To the database of this application. */
+  connection: ConnectionSettings
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
 }
 
@@ -41,7 +44,7 @@ export const SECRET = 'a test secret that is long enough for HS256'
 export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-app-'))
   const config: Config = readConfig({ LOG_LEVEL: 'silent', DATA_DIR: folder, ...env })
-  const { db, drop } = await cloneDatabase()
+  const { db, drop, connection } = await cloneDatabase()
   const closers: (() => Promise<unknown>)[] = [drop]
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()
@@ -58,6 +61,7 @@ export async function startApp(env: Record<string, string> = {}): Promise<TestAp
   return {
     app,
     services,
+    connection,
     async call(method, url, options = {}) {
       const headers: Record<string, string> = { ...options.headers }
       if (options.as?.access_token) headers.authorization = `Bearer ${options.as.access_token}`

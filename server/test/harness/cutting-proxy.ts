@@ -1,9 +1,10 @@
 /**
- * A TCP proxy that cuts both lines when it sees given bytes pass from client to server: before they are handed on, or
- * after, so that the server acts on them and its answer is lost.
+ * A TCP proxy between a client and PostgreSQL that can play a bad network. It cuts both lines when it sees given bytes
+ * pass from client to server: before they are handed on, or after, so that the server acts on them and its answer is lost.
+ * It can fall silent: what is connected stays so and hears nothing any more, as when a machine is gone without a word.
  */
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net'
 
 export interface CuttingProxy {
   port: number
@@ -11,25 +12,44 @@ export interface CuttingProxy {
   cutAt(text: string, nth: number, when: 'before' | 'after'): void
   /** How often it has cut. */
   readonly cuts: number
+  /** Called once, when the text passes, before it is handed on. */
+  whenSees(text: string, act: () => void): void
+  /** From now on nothing passes on the lines that exist. New ones work, as after a fail-over, unless `all`. */
+  fallSilent(all?: boolean): void
+  /** New lines work again. */
+  recover(): void
   close(): Promise<void>
 }
 
-export async function startCuttingProxy(target: { host: string; port: number }): Promise<CuttingProxy> {
+export async function startCuttingProxy(target: NetConnectOpts): Promise<CuttingProxy> {
   let plan: { text: string; left: number; when: 'before' | 'after' } | null = null
+  let watch: { text: string; act: () => void } | null = null
   let cuts = 0
+  let deaf = false
+  const silent = new WeakSet<Socket>()
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
     const upstream = connect(target)
     for (const socket of [client, upstream]) {
+      if (deaf) silent.add(socket)
       sockets.add(socket)
       socket.on('error', () => undefined)
       socket.on('close', () => {
+        sockets.delete(socket)
         client.destroy()
         upstream.destroy()
       })
     }
-    upstream.on('data', (chunk) => client.write(chunk))
+    upstream.on('data', (chunk) => {
+      if (!silent.has(client)) client.write(chunk)
+    })
     client.on('data', (chunk: Buffer) => {
+      if (silent.has(client)) return
+      if (watch !== null && chunk.includes(watch.text)) {
+        const { act } = watch
+        watch = null
+        act()
+      }
       const due = plan !== null && chunk.includes(plan.text) && --plan.left === 0
       if (!due) return void upstream.write(chunk)
       const { when } = plan!
@@ -53,6 +73,16 @@ export async function startCuttingProxy(target: { host: string; port: number }):
     },
     get cuts() {
       return cuts
+    },
+    whenSees(text, act) {
+      watch = { text, act }
+    },
+    fallSilent(all = false) {
+      deaf = all
+      for (const socket of sockets) silent.add(socket)
+    },
+    recover() {
+      deaf = false
     },
     async close() {
       for (const socket of sockets) socket.destroy()

@@ -1,0 +1,96 @@
+/**
+ * A session of ours with PostgreSQL: what it is told at its start, what is checked about it, and the limits that keep a
+ * frozen or unreachable side from holding up the other.
+ *
+ * TimeZone and DateStyle travel as plain start-up parameters, which poolers pass on; `options` they often drop. The rest
+ * is set by one statement right after, which also reads back what matters: a session in another time zone would read
+ * every time wrongly, and nobody would notice.
+ */
+import pg from 'pg'
+import { OperatorError } from '../errors.ts'
+
+export interface SessionLimits {
+  /** A statement takes no longer. */
+  statementMs: number
+  /** It waits for a lock no longer. */
+  lockMs: number
+  /** A transaction whose client has gone silent is rolled back after this. */
+  idleInTransactionMs: number
+}
+
+/** For requests and tidying. */
+export const REQUEST_LIMITS: SessionLimits = { statementMs: 60_000, lockMs: 15_000, idleInTransactionMs: 15_000 }
+/** For claims, leases, ends of runs and the schedule: short statements by key, that must not hang for a minute. */
+export const CONTROL_LIMITS: SessionLimits = { statementMs: 8000, lockMs: 5000, idleInTransactionMs: 8000 }
+
+/** How much later than the server we give up on an answer: then it is not slow but gone. */
+const ANSWER_MARGIN_MS = 2000
+const KEEP_ALIVE_MS = 10_000
+
+// A page costs much the same wherever it lies, on a solid-state disk or in memory. PostgreSQL's own default is for
+// turning disks, and makes it read whole tables of all organizations where an index has the few rows of one. Compiling a
+// plan takes longer than any statement of ours.
+const SETTINGS: Record<string, string> = {
+  random_page_cost: '1.1',
+  enable_seqscan: 'off',
+  jit: 'off',
+  client_min_messages: 'warning',
+  default_transaction_isolation: 'read committed',
+  tcp_keepalives_idle: '10',
+  tcp_keepalives_interval: '5',
+  tcp_keepalives_count: '3',
+  tcp_user_timeout: '20000',
+}
+
+interface StartUp {
+  getStartupConf(): Record<string, string>
+}
+const base = pg.Client.prototype as unknown as StartUp
+
+export class SessionClient extends pg.Client {
+  getStartupConf(): Record<string, string> {
+    return { ...base.getStartupConf.call(this), TimeZone: 'UTC', DateStyle: 'ISO' }
+  }
+}
+
+export const sessionOptions = (limits: SessionLimits): pg.PoolConfig => ({
+  application_name: 'sluice',
+  keepAlive: true,
+  keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+  connectionTimeoutMillis: 10_000,
+  query_timeout: limits.statementMs + ANSWER_MARGIN_MS,
+})
+
+interface Checked {
+  time_zone: string
+  date_style: string
+  strings: string
+}
+
+/** Sets up a new session. Throws an OperatorError where something between us changes what was set. */
+export async function setUpSession(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+  const settings = {
+    ...SETTINGS,
+    statement_timeout: String(limits.statementMs),
+    lock_timeout: String(limits.lockMs),
+    idle_in_transaction_session_timeout: String(limits.idleInTransactionMs),
+  }
+  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
+  const { rows } = await client.query<Checked>(
+    `SELECT current_setting('TimeZone') AS time_zone, current_setting('DateStyle') AS date_style,
+            current_setting('standard_conforming_strings') AS strings, ${set.join(', ')}`,
+  )
+  const { time_zone, date_style, strings } = rows[0]!
+  if (time_zone !== 'UTC' || !date_style.startsWith('ISO') || strings !== 'on')
+    throw new OperatorError(
+      `The database session has TimeZone ${time_zone}, DateStyle ${date_style} and standard_conforming_strings ${strings} instead of UTC, ISO and on: something between Sluice and PostgreSQL changes its start-up parameters; a pooler must pass them on.`,
+    )
+}
+
+/** A query whose answer never came. The connection is of no use any more, whatever its socket says. */
+export const isAnswerMissing = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'Query read timeout'
+
+/** Ends a connection without asking the other side. */
+export const dropConnection = (client: pg.ClientBase): void =>
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()

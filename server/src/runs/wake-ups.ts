@@ -1,0 +1,70 @@
+/**
+ * Hearing of runs. Up to eight workers with free slots listen (table `listening_workers`); a worker without a seat looks by
+ * itself every two seconds, and asks about its own runs every second. With hundreds of workers somebody looks every few
+ * milliseconds all the same, and a trigger wakes eight instead of all.
+ */
+import { sql } from '../database/database.ts'
+import { CHANNEL, readMessage } from '../database/notifications.ts'
+import type { WorkerServices } from './worker-services.ts'
+
+/** A seat is renewed with every look; one whose worker died is free after this. */
+const SEAT_SECONDS = 20
+
+export interface WakeUps {
+  listening(): boolean
+  /** Takes, keeps or leaves the seat. Called with every look. */
+  keepSeat(wanted: boolean): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface Heard {
+  ready(): void
+  cancelled(runId: string): void
+  /** Messages may have been missed. */
+  gap(): void
+}
+
+export function hearOfRuns({ db }: WorkerServices, worker: string, heard: Heard): WakeUps {
+  let stopListening: (() => Promise<void>) | null = null
+
+  const hear = (payload: string) => {
+    const { message, run_id } = readMessage(payload)
+    if (message === 'ready') heard.ready()
+    if (message === 'cancel') heard.cancelled(run_id)
+  }
+  const leave = async () => {
+    const stop = stopListening
+    stopListening = null
+    await stop?.()
+  }
+  const leaveSeat = () =>
+    db.control.execute(sql`UPDATE listening_workers SET worker = NULL, until = '-infinity' WHERE worker = ${worker}`)
+  return {
+    listening: () => stopListening !== null,
+    async keepSeat(wanted) {
+      if (!wanted) {
+        if (stopListening) await leaveSeat()
+        return leave()
+      }
+      const seated = await takeSeat(db.control, worker)
+      if (!seated) return leave()
+      stopListening ??= await db.listen(CHANNEL, hear, heard.gap)
+    },
+    async stop() {
+      if (stopListening) await leaveSeat().catch(() => 0)
+      await leave()
+    },
+  }
+}
+
+/** The seat that this worker has already, else one that is free. */
+async function takeSeat(db: WorkerServices['db']['control'], worker: string): Promise<boolean> {
+  const kept = await db.execute(
+    sql`UPDATE listening_workers SET until = now() + make_interval(secs => ${SEAT_SECONDS}) WHERE worker = ${worker}`,
+  )
+  if (kept > 0) return true
+  const taken = await db.execute(sql`
+    UPDATE listening_workers SET worker = ${worker}, until = now() + make_interval(secs => ${SEAT_SECONDS})
+     WHERE seat = (SELECT seat FROM listening_workers WHERE until < now() ORDER BY seat LIMIT 1 FOR UPDATE SKIP LOCKED)`)
+  return taken > 0
+}

@@ -1,0 +1,50 @@
+/** Who is woken when a run is ready. */
+import assert from 'node:assert/strict'
+import { after, test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
+import { hearOfRuns, type WakeUps } from '../../src/runs/wake-ups.ts'
+import { startEngine } from '../harness/engine.ts'
+
+const engine = await startEngine()
+const { services } = engine
+const workers: WakeUps[] = []
+after(() => Promise.all(workers.map((worker) => worker.stop())))
+const nothing = { ready() {}, cancelled() {}, gap() {} }
+
+test('of many idle workers eight listen, and another takes the place of one that leaves', async () => {
+  for (let index = 0; index < 12; index++) workers.push(hearOfRuns(services, `worker ${index}`, nothing))
+  for (const worker of workers) await worker.keepSeat(true)
+  const listening = () => workers.filter((worker) => worker.listening())
+  assert.equal(listening().length, 8)
+  for (const worker of workers) await worker.keepSeat(true)
+  assert.deepEqual(listening(), workers.slice(0, 8), 'who has a seat keeps it')
+  await workers[0]!.keepSeat(false)
+  await workers[11]!.keepSeat(true)
+  assert.deepEqual(listening(), [...workers.slice(1, 8), workers[11]])
+})
+
+test('the seat of a worker that died is free after a while', async () => {
+  await services.db.execute(
+    sql`UPDATE listening_workers SET until = now() - interval '1 second' WHERE worker = 'worker 3'`,
+  )
+  await workers[9]!.keepSeat(true)
+  assert.ok(workers[9]!.listening())
+  await workers[3]!.keepSeat(true)
+  assert.ok(!workers[3]!.listening(), 'should it have lived, it looks by itself from now on')
+})
+
+test('a worker without a seat finds its runs, and hears of a cancel within seconds', async () => {
+  const occupied = (await services.db.query(sql`SELECT 1 FROM listening_workers WHERE until > now()`)).length
+  assert.equal(occupied, 8)
+  await engine.work()
+  const run = await engine.trigger(await engine.createPipeline({ dummy: { records: 100_000, delay_ms: 10 } }))
+  await engine.until(run, ({ records_read }) => records_read > 0)
+  const began = performance.now()
+  assert.equal((await engine.call('POST', `/api/pipelines/runs/${run}/cancel`, { as: engine.person })).status, 200)
+  // Only when the attempt has ended is its last line written.
+  for (;;) {
+    if ((await engine.logs(run)).includes('The run was stopped')) break
+    assert.ok(performance.now() - began < 5000, 'the run is stopped within five seconds')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+})
