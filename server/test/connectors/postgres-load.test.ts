@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import type { Sync } from '../../src/connectors/contract.ts'
+import { endOlderAttempts } from '../../src/connectors/postgres/destination/marks.ts'
+import type { Session } from '../../src/connectors/postgres/shared/session.ts'
 import { plainRows } from '../harness/conformance.ts'
 import { startCuttingProxy } from '../harness/cutting-proxy.ts'
 import { assertSameRows } from '../harness/ledger.ts'
@@ -52,6 +55,42 @@ describe('loading into postgres', () => {
     assert.ok(attempt.log.some((line) => line.includes('lost during COMMIT')))
     assertSameRows(await rowsOf('answered'), plainRows(33))
     await proxy.close()
+  })
+
+  it('waits for a destination that restarts in the middle of the load', async () => {
+    const proxy = await startCuttingProxy(p.server)
+    const job = p.load('restarted', plainRows(33), { write: 'append' }, options)
+    job.destination.config = { ...job.destination.config, port: proxy.port }
+    proxy.cutAt('COMMIT\0', 4, 'after', 2000)
+    const attempt = p.bench.start(job, small)
+    await attempt.done
+    assert.equal(proxy.cuts, 1)
+    assertSameRows(await rowsOf('restarted'), plainRows(33))
+    await proxy.close()
+  })
+
+  it('the fence ends sessions of older attempts, never of newer ones', async () => {
+    const pipeline_id = '11111111-1111-4111-8111-111111111111'
+    const open = async (application_name: string) => {
+      const client = new pg.Client({ ...p.server, database: p.database, application_name })
+      client.on('error', () => undefined)
+      await client.connect()
+      return client
+    }
+    const names = ['5.1', '4.9', '5.2', '5.3', '6.1', '10.1', 'x.1'].map((which) => `sluice ${pipeline_id} ${which}`)
+    const clients = await Promise.all(names.map(open))
+    const own = await open('test')
+    const session = { query: async (text: string, values?: unknown[]) => (await own.query(text, values)).rows }
+    await endOlderAttempts(session as unknown as Session, {
+      schema: 'public',
+      pipeline_id,
+      run_id: pipeline_id,
+      seq: 5,
+      attempt: 2,
+    })
+    const alive = await Promise.all(clients.map((client) => client.query('SELECT 1').then(Boolean, () => false)))
+    assert.deepEqual(alive, [false, false, true, true, true, true, true])
+    await Promise.all([...clients, own].map((client) => client.end().catch(() => undefined)))
   })
 
   it('ends a stopped attempt that holds the mark in the middle of a COPY', async () => {

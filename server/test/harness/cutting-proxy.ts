@@ -8,8 +8,8 @@ import { type AddressInfo, connect, createServer, type NetConnectOpts, type Sock
 
 export interface CuttingProxy {
   port: number
-  /** Cuts at the nth message that holds the text. */
-  cutAt(text: string, nth: number, when: 'before' | 'after'): void
+  /** Cuts at the nth message that holds the text, and takes no new line for some time, as a server that restarts. */
+  cutAt(text: string, nth: number, when: 'before' | 'after', awayMs?: number): void
   /** How often it has cut. */
   readonly cuts: number
   /** Called once, when the text passes, before it is handed on. */
@@ -22,13 +22,15 @@ export interface CuttingProxy {
 }
 
 export async function startCuttingProxy(target: NetConnectOpts): Promise<CuttingProxy> {
-  let plan: { text: string; left: number; when: 'before' | 'after' } | null = null
+  let plan: { text: string; left: number; when: 'before' | 'after'; awayMs: number } | null = null
+  let awayUntil = 0
   let watch: { text: string; act: () => void } | null = null
   let cuts = 0
   let deaf = false
   const silent = new WeakSet<Socket>()
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
+    if (Date.now() < awayUntil) return void client.destroy()
     const upstream = connect(target)
     for (const socket of [client, upstream]) {
       if (deaf) silent.add(socket)
@@ -52,8 +54,9 @@ export async function startCuttingProxy(target: NetConnectOpts): Promise<Cutting
       }
       const due = plan !== null && chunk.includes(plan.text) && --plan.left === 0
       if (!due) return void upstream.write(chunk)
-      const { when } = plan!
+      const { when, awayMs } = plan!
       plan = null
+      awayUntil = Date.now() + awayMs
       cuts += 1
       if (when === 'before') return void client.destroy()
       // The answer must not come back, but the server must have acted: it closes when it has read our end.
@@ -68,8 +71,8 @@ export async function startCuttingProxy(target: NetConnectOpts): Promise<Cutting
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    cutAt(text, nth, when) {
-      plan = { text, left: nth, when }
+    cutAt(text, nth, when, awayMs = 0) {
+      plan = { text, left: nth, when, awayMs }
     },
     get cuts() {
       return cuts

@@ -2,10 +2,18 @@
  * The connection of a load, made again where it was lost and nothing hangs on it. What a lost COMMIT has done is read from
  * the mark: its lock waits until the server is done with the lost session, and then the mark tells.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type RunLog } from '../../contract.ts'
 import { isLostConnection } from '../shared/errors.ts'
 import type { Session } from '../shared/session.ts'
 import { fencedError, type LoadAttempt, lockMark, type MarkRow } from './marks.ts'
+
+const REOPEN_MS = 120_000
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 10_000
+
+const mayPass = (error: unknown): boolean =>
+  isLostConnection(error) || (error instanceof ConnectorError && error.transient)
 
 export interface Connection {
   readonly session: Session
@@ -24,11 +32,22 @@ export async function openConnection(
 ): Promise<Connection> {
   let session = await open()
 
+  /** A server that restarts is back within two minutes, or this fails with what it said last. */
   async function reopen(error: unknown): Promise<void> {
     if (!isLostConnection(error) || signal.aborted) throw error
     session.destroy()
-    session = await open()
-    await session.script('BEGIN')
+    const deadline = Date.now() + REOPEN_MS
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      try {
+        session = await open()
+        await session.script('BEGIN')
+        return
+      } catch (failure) {
+        if (!mayPass(failure) || signal.aborted || Date.now() + pause > deadline) throw failure
+        if (pause === FIRST_PAUSE_MS) log.warn('The connection to the destination was lost; trying to reach it again.')
+        await delay(pause, undefined, { signal })
+      }
+    }
   }
 
   async function lockOwnMark(): Promise<MarkRow> {

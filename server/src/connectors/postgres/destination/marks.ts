@@ -214,13 +214,16 @@ export function applicationOf(attempt: LoadAttempt): string {
   return `sluice ${attempt.pipeline_id} ${attempt.seq}.${attempt.attempt}`
 }
 
-async function endOlderAttempts(session: Session, attempt: LoadAttempt): Promise<void> {
+/** Only older ones: who holds the row may be our successor, and then it is we who have to go. */
+export async function endOlderAttempts(session: Session, attempt: LoadAttempt): Promise<void> {
   await session
     .query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
-         AND starts_with(application_name, $1) AND application_name <> $2`,
-      [`sluice ${attempt.pipeline_id} `, applicationOf(attempt)],
+         AND CASE WHEN application_name ~ ('^sluice ' || $1 || ' [0-9]{1,18}[.][0-9]{1,9}$')
+                  THEN (substring(application_name FROM '([0-9]+)[.][0-9]+$')::bigint, substring(application_name FROM '[.]([0-9]+)$')::integer)
+                       < ($2::bigint, $3::integer) END`,
+      [attempt.pipeline_id, attempt.seq, attempt.attempt],
     )
     // Without the right to end it there is its own time-out to wait for.
     .catch(() => {})
