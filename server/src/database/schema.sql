@@ -267,6 +267,8 @@ CREATE TABLE refresh_tokens (
   session_id uuid NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   used_at timestamp with time zone,
+  parent_hash bytea,
+  superseded_at timestamp with time zone,
   CONSTRAINT refresh_tokens_pkey PRIMARY KEY (token_hash),
   CONSTRAINT refresh_tokens_session_id_fkey FOREIGN KEY (session_id) REFERENCES sessions(id) ON DELETE CASCADE
 );
@@ -369,6 +371,9 @@ CREATE TABLE sessions (
   expires_at timestamp with time zone NOT NULL,
   revoked_at timestamp with time zone,
   api_key_id uuid,
+  last_used_at timestamp with time zone NOT NULL DEFAULT now(),
+  client_address text,
+  user_agent text,
   CONSTRAINT sessions_pkey PRIMARY KEY (id),
   CONSTRAINT sessions_api_key_id_fkey FOREIGN KEY (api_key_id) REFERENCES api_keys(id) ON DELETE CASCADE,
   CONSTRAINT sessions_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,

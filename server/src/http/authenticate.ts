@@ -8,7 +8,7 @@ import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
 import { findSessionActor } from '../identity/session-actor.ts'
 import type { Services } from '../services.ts'
-import type { Actor } from '../tenancy/actor.ts'
+import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { forbidden } from '../tenancy/actor.ts'
 import { findApiKey } from '../tenancy/api-keys.ts'
 import { canSomewhere, isLimited, type Permission } from '../tenancy/permissions.ts'
@@ -37,6 +37,13 @@ export const actorOf = (request: FastifyRequest): Actor => {
   return request.actor
 }
 
+/** Where a request came from, for the audit log and for the list of sessions. */
+export const originOf = (request: FastifyRequest): RequestOrigin => ({
+  request_id: request.id,
+  client_address: request.ip,
+  user_agent: request.headers['user-agent'],
+})
+
 export async function authenticate(services: Services, request: FastifyRequest): Promise<void> {
   const access = request.routeOptions.config.access
   if (access === undefined) return
@@ -55,7 +62,7 @@ export async function authenticate(services: Services, request: FastifyRequest):
 
 async function identify(services: Services, request: FastifyRequest): Promise<Actor> {
   const { authorization, 'x-api-key': key } = request.headers
-  const origin = { request_id: request.id, client_address: request.ip }
+  const origin = originOf(request)
   if (authorization !== undefined) {
     const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
     const claims = token === undefined ? null : await services.tokens.verifyAccess(token)

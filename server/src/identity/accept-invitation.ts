@@ -19,7 +19,7 @@ export async function acceptInvitation(db: Database, tokens: Tokens, actor: Acto
     const origin = { request_id, client_address }
     const { organization_id, joined } = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
     if (!joined) throw new AppError('conflict', 'You are a member of this organization already')
-    const result = await openSession(tx, tokens, user_id, organization_id, api_key_id)
+    const result = await openSession(tx, tokens, { user_id, organization_id, api_key_id, origin: actor })
     const { organization, user } = result
     return {
       message: `You are now a member of ${organization.name}`,

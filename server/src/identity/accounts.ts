@@ -103,7 +103,7 @@ export async function openLastOrganization(
     SELECT m.organization_id AS id FROM memberships m JOIN users u ON u.id = m.user_id
      WHERE m.user_id = ${user.id} ORDER BY (m.organization_id = u.last_organization_id) DESC NULLS LAST, m.joined_at LIMIT 1`)
   const organization = last ?? (await createOrganization(tx, user, `${user.name}'s organization`, origin))
-  const result = await openSession(tx, tokens, user.id, organization.id)
+  const result = await openSession(tx, tokens, { user_id: user.id, organization_id: organization.id, origin })
   const actor = { ...origin, user_id: user.id, email: user.email, organization_id: organization.id, api_key_id: null }
   await audit(tx, actor, 'session.opened', { type: 'user', id: user.id })
   return result
@@ -133,6 +133,16 @@ export async function changePassword(
     await audit(tx, actor, 'user.password_changed', { type: 'user', id: actor.user_id })
   })
   return { message: 'Password changed; all other sessions were signed out' }
+}
+
+/** The name as it is stored. */
+export async function renameUser(db: Database, actor: Actor, name: string): Promise<string> {
+  const trimmed = name.trim()
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`UPDATE users SET name = ${trimmed}, updated_at = now() WHERE id = ${actor.user_id}`)
+    await audit(tx, actor, 'user.renamed', { type: 'user', id: actor.user_id }, { from: actor.name, to: trimmed })
+  })
+  return trimmed
 }
 
 /** For the operator alone: users span organizations, so no admin may take over an account. */
@@ -190,6 +200,6 @@ export async function switchOrganization(
       { type: 'user', id: actor.user_id },
       { switched: true },
     )
-    return openSession(tx, tokens, actor.user_id, organizationId)
+    return openSession(tx, tokens, { user_id: actor.user_id, organization_id: organizationId, origin: actor })
   })
 }

@@ -57,7 +57,7 @@ export async function register(
       const organizationId = await enterPlace(tx, place, user, origin)
       const actor = { ...origin, user_id: user.id, email, organization_id: organizationId, api_key_id: null }
       await audit(tx, actor, 'user.registered', { type: 'user', id: user.id })
-      return openSession(tx, tokens, user.id, organizationId)
+      return openSession(tx, tokens, { user_id: user.id, organization_id: organizationId, origin })
     })
   } catch (error) {
     if (error instanceof AppError && error.code === 'conflict') await countTakenAddress(db, client)

@@ -1,14 +1,15 @@
 /**
  * Sessions: one per sign-in, in one organization, carried by a family of refresh tokens of which only the newest counts.
  *
- * A refresh token is used once. Presented again within 30 seconds it still works, for two tabs of a browser may race;
- * presented later it was stolen, by whoever came second, and the whole family ends.
+ * A refresh token is used once. Presented again within 30 seconds it still works, because two tabs of a browser may race:
+ * both get a successor, and the first of these to be used ends the other and its parent. A token that has ended, or was
+ * used longer ago, and still comes back was stolen from or by whoever presents it, so the whole family ends.
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '../database/database.ts'
 import { type Queryable, sql } from '../database/database.ts'
-import { AppError } from '../errors.ts'
-import type { RequestOrigin } from '../tenancy/actor.ts'
+import { AppError, notFound } from '../errors.ts'
+import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import type { Role } from '../tenancy/permissions.ts'
 import type { Tokens } from './tokens.ts'
@@ -30,38 +31,44 @@ const sessionStands = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXIS
 
 const hashToken = (token: string) => createHash('sha256').update(token).digest()
 
-/**
- * Opens a session in an organization the user belongs to and remembers it as the one used last. A session that an API
- * key opened is no way past the key's limits: it ends with the key, and what is closed to keys stays closed to it.
- */
-export async function openSession(
-  tx: Queryable,
-  tokens: Tokens,
-  userId: string,
-  organizationId: string,
-  apiKeyId: string | null = null,
-): Promise<AuthenticationResult> {
-  const session = await tx.first<{ id: string }>(sql`
-    INSERT INTO sessions (user_id, organization_id, api_key_id, expires_at)
-    VALUES (${userId}, ${organizationId}, ${apiKeyId}, now() + make_interval(secs => ${tokens.sessionSeconds})) RETURNING id`)
-  await tx.execute(sql`UPDATE users SET last_organization_id = ${organizationId} WHERE id = ${userId}`)
-  return issueTokens(tx, tokens, session!.id, userId, organizationId)
+export interface NewSession {
+  user_id: string
+  organization_id: string
+  /** A session that a key opened ends with the key, and whatever is closed to keys stays closed to it. */
+  api_key_id?: string | null
+  origin?: RequestOrigin
 }
 
-async function issueTokens(
-  tx: Queryable,
-  tokens: Tokens,
-  sid: string,
-  userId: string,
-  organizationId: string,
-): Promise<AuthenticationResult> {
+const LONGEST_USER_AGENT = 300
+
+/** Opens a session in an organization the user belongs to and remembers it as the one used last. */
+export async function openSession(tx: Queryable, tokens: Tokens, opened: NewSession): Promise<AuthenticationResult> {
+  const { user_id, organization_id, api_key_id = null, origin } = opened
+  const session = await tx.first<{ id: string }>(sql`
+    INSERT INTO sessions (user_id, organization_id, api_key_id, client_address, user_agent, expires_at)
+    VALUES (${user_id}, ${organization_id}, ${api_key_id}, ${origin?.client_address ?? null},
+            ${origin?.user_agent?.slice(0, LONGEST_USER_AGENT) ?? null},
+            now() + make_interval(secs => ${tokens.sessionSeconds})) RETURNING id`)
+  await tx.execute(sql`UPDATE users SET last_organization_id = ${organization_id} WHERE id = ${user_id}`)
+  return issueTokens(tx, tokens, { session_id: session!.id, user_id, organization_id })
+}
+
+interface Issue {
+  session_id: string
+  user_id: string
+  organization_id: string
+  /** The refresh token that these take the place of. */
+  parent_hash?: Buffer
+}
+
+async function issueTokens(tx: Queryable, tokens: Tokens, issue: Issue): Promise<AuthenticationResult> {
+  const { session_id: sid, user_id: userId, organization_id: organizationId, parent_hash = null } = issue
   const [access_token, refresh_token] = await Promise.all([
     tokens.signAccess({ sub: userId, org: organizationId, sid }),
     tokens.signRefresh({ sub: userId, sid }),
   ])
-  await tx.execute(
-    sql`INSERT INTO refresh_tokens (token_hash, session_id) VALUES (${hashToken(refresh_token)}, ${sid})`,
-  )
+  await tx.execute(sql`
+    INSERT INTO refresh_tokens (token_hash, session_id, parent_hash) VALUES (${hashToken(refresh_token)}, ${sid}, ${parent_hash})`)
   const holder = await tx.first<{
     id: string
     email: string
@@ -97,44 +104,98 @@ export async function refreshSession(
   if (!claims) throw refused
   // A replay must end the family although the caller is refused, so the refusal comes after the commit.
   const result = await db.transaction(async (tx) => {
-    const token = await tx.first<{
-      session_id: string
-      user_id: string
-      organization_id: string
-      late: boolean
-      alive: boolean
-    }>(sql`
-      SELECT t.session_id, s.user_id, s.organization_id, s.expires_at > now() AND ${sessionStands} AS alive,
-             coalesce(t.used_at < now() - make_interval(secs => ${RACE_GRACE_SECONDS}), false) AS late
-        FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-       WHERE t.token_hash = ${hashToken(refreshToken)} AND s.id = ${claims.sid} FOR UPDATE`)
+    const token = await lockToken(tx, hashToken(refreshToken), claims.sid)
     if (!token?.alive) return null
-    if (token.late) {
+    if (token.replayed) {
       await tx.execute(sql`UPDATE sessions SET revoked_at = now() WHERE id = ${token.session_id}`)
-      const actor = {
-        ...origin,
-        user_id: token.user_id,
-        email: null,
-        organization_id: token.organization_id,
-        api_key_id: null,
-      }
+      const { user_id, organization_id } = token
+      const actor = { ...origin, user_id, email: null, organization_id, api_key_id: null }
       await audit(tx, actor, 'session.replayed', { type: 'session', id: token.session_id })
       return null
     }
-    const member = await tx.first(
-      sql`SELECT 1 FROM memberships WHERE organization_id = ${token.organization_id} AND user_id = ${token.user_id}`,
-    )
-    if (!member) return null
-    await tx.execute(
-      sql`UPDATE refresh_tokens SET used_at = coalesce(used_at, now()) WHERE token_hash = ${hashToken(refreshToken)}`,
-    )
-    await tx.execute(
-      sql`UPDATE sessions SET expires_at = now() + make_interval(secs => ${tokens.sessionSeconds}) WHERE id = ${token.session_id}`,
-    )
-    return issueTokens(tx, tokens, token.session_id, token.user_id, token.organization_id)
+    return token.superseded ? null : exchangeToken(tx, tokens, token)
   })
   if (!result) throw refused
   return result
+}
+
+interface LockedToken {
+  token_hash: Buffer
+  parent_hash: Buffer | null
+  session_id: string
+  user_id: string
+  organization_id: string
+  /** The session stands. */
+  alive: boolean
+  /** A sibling or a successor was used. */
+  superseded: boolean
+  /** Used or superseded longer ago than two tabs may race. */
+  replayed: boolean
+}
+
+/** With its session, so that one family is dealt with by one request at a time. */
+const lockToken = (tx: Queryable, tokenHash: Buffer, sessionId: string): Promise<LockedToken | null> =>
+  tx.first(sql`
+    SELECT t.token_hash, t.parent_hash, t.session_id, s.user_id, s.organization_id,
+           s.expires_at > now() AND ${sessionStands} AS alive, t.superseded_at IS NOT NULL AS superseded,
+           coalesce(least(t.used_at, t.superseded_at) < now() - make_interval(secs => ${RACE_GRACE_SECONDS}), false) AS replayed
+      FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
+     WHERE t.token_hash = ${tokenHash} AND s.id = ${sessionId} FOR UPDATE`)
+
+async function exchangeToken(
+  tx: Queryable,
+  tokens: Tokens,
+  { token_hash, parent_hash, session_id, user_id, organization_id }: LockedToken,
+): Promise<AuthenticationResult | null> {
+  const member = await tx.first(
+    sql`SELECT 1 FROM memberships WHERE organization_id = ${organization_id} AND user_id = ${user_id}`,
+  )
+  if (!member) return null
+  await tx.execute(sql`UPDATE refresh_tokens SET used_at = coalesce(used_at, now()) WHERE token_hash = ${token_hash}`)
+  await tx.execute(sql`
+    UPDATE refresh_tokens SET superseded_at = now()
+     WHERE session_id = ${session_id} AND superseded_at IS NULL AND token_hash <> ${token_hash}
+       AND (token_hash = ${parent_hash} OR parent_hash = ${parent_hash})`)
+  await tx.execute(sql`
+    UPDATE sessions SET last_used_at = now(), expires_at = now() + make_interval(secs => ${tokens.sessionSeconds}) WHERE id = ${session_id}`)
+  return issueTokens(tx, tokens, { session_id, user_id, organization_id, parent_hash: token_hash })
+}
+
+export interface SessionRow {
+  id: string
+  organization: { id: string; name: string }
+  created_at: string
+  last_used_at: string
+  expires_at: string
+  client_address: string | null
+  user_agent: string | null
+  /** The one that asks. */
+  current: boolean
+}
+
+/** The sessions of a person that stand, in all their organizations, the one used last first. */
+export const listSessions = (db: Queryable, actor: Pick<Actor, 'user_id' | 'session_id'>): Promise<SessionRow[]> =>
+  db.query(sql`
+    SELECT s.id, jsonb_build_object('id', o.id, 'name', o.name) AS organization, s.created_at, s.last_used_at, s.expires_at,
+           s.client_address, s.user_agent, s.id = ${actor.session_id} AS current
+      FROM sessions s JOIN organizations o ON o.id = s.organization_id
+      JOIN memberships m ON m.organization_id = s.organization_id AND m.user_id = s.user_id
+     WHERE s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionStands}
+     ORDER BY s.last_used_at DESC, s.id LIMIT ${MOST_LISTED}`)
+
+/** Somebody who signs in by a script every minute has thousands; the newest tell enough. */
+const MOST_LISTED = 1000
+
+/** Ends one of the person's own sessions. */
+export async function endSession(db: Database, actor: Actor, id: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    const ended = await tx.execute(sql`
+      UPDATE sessions s SET revoked_at = now()
+       WHERE s.id = ${id} AND s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionStands}`)
+    if (ended === 0) throw notFound('Session')
+    await forgetLinks(tx, actor.user_id)
+    await audit(tx, actor, 'session.closed', { type: 'session', id })
+  })
 }
 
 export async function closeSession(

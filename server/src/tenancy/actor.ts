@@ -5,6 +5,8 @@ import { can, type KeyScope, type Permission, type Powers, type Role } from './p
 export interface RequestOrigin {
   request_id: string
   client_address: string
+  /** As the client calls itself; kept with the sessions that it opens. */
+  user_agent?: string | undefined
 }
 
 export interface Actor extends RequestOrigin {

@@ -14,7 +14,7 @@ const login = async (person: Person, password = PASSWORD): Promise<Answer> =>
 /** Makes every use of a refresh token lie further back than two tabs may race. */
 const letGracePass = (person: Person) =>
   db.execute(sql`
-    UPDATE refresh_tokens SET used_at = used_at - interval '31 seconds'
+    UPDATE refresh_tokens SET used_at = used_at - interval '31 seconds', superseded_at = superseded_at - interval '31 seconds'
      WHERE session_id IN (SELECT id FROM sessions WHERE user_id = ${person.id})`)
 
 test('a refresh gives new tokens of the same session, and both access tokens work', async () => {
@@ -34,7 +34,34 @@ test('two tabs may race with one refresh token', async () => {
     answers.map(({ status }) => status),
     [200, 200],
   )
-  for (const { body } of answers) assert.equal((await refresh(body.refresh_token)).status, 200)
+})
+
+test('of two successors the first to be used ends the other, and their parent', async () => {
+  const person = await registerPerson(app)
+  const [one, other] = await Promise.all([refresh(person.refresh_token), refresh(person.refresh_token)])
+  const next = await refresh(one.body.refresh_token)
+  assert.equal(next.status, 200)
+  assert.equal((await refresh(other.body.refresh_token)).status, 401)
+  assert.equal((await refresh(person.refresh_token)).status, 401)
+  assert.equal((await refresh(next.body.refresh_token)).status, 200, 'two tabs that race end nothing else')
+  assert.equal((await me(next.body)).status, 200)
+})
+
+test('of two successors that are used at once one wins', async () => {
+  const person = await registerPerson(app)
+  const successors = await Promise.all([refresh(person.refresh_token), refresh(person.refresh_token)])
+  const answers = await Promise.all(successors.map(({ body }) => refresh(body.refresh_token)))
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [200, 401])
+})
+
+test('a successor that had ended and comes back later ends the whole family', async () => {
+  const person = await registerPerson(app)
+  const [thief, victim] = await Promise.all([refresh(person.refresh_token), refresh(person.refresh_token)])
+  const stolen = (await refresh(thief.body.refresh_token)).body
+  await letGracePass(person)
+  assert.equal((await refresh(victim.body.refresh_token)).status, 401)
+  assert.equal((await me(stolen)).status, 401)
+  assert.equal((await refresh(stolen.refresh_token)).status, 401)
 })
 
 test('a used refresh token that comes back later ends the whole family', async () => {
@@ -156,4 +183,75 @@ test('a changed role takes effect with the next request', async () => {
   const { body } = await me(person)
   assert.equal(body.role, 'viewer')
   assert.ok(!body.permissions.includes('pipelines:write'))
+})
+
+const sessions = async (as: { access_token: string }) => (await app.call('GET', '/api/auth/sessions', { as })).body
+
+test('a person sees their sessions in all organizations, and which one is asking', async () => {
+  const [person, host] = [await registerPerson(app), await registerPerson(app)]
+  await db.execute(
+    sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${host.organization_id}, ${person.id}, 'member')`,
+  )
+  const second = await app.call('POST', '/api/auth/login', {
+    body: { email: person.email, password: PASSWORD },
+    headers: { 'user-agent': `Browser ${'x'.repeat(1000)}` },
+  })
+  const switched = await app.call('POST', '/api/auth/switch', {
+    as: person,
+    body: { organization_id: host.organization_id },
+  })
+  const listed = await sessions(second.body)
+  assert.equal(listed.length, 3)
+  const [current] = listed.filter((session: { current: boolean }) => session.current)
+  assert.deepEqual(Object.keys(current).sort(), [
+    'client_address',
+    'created_at',
+    'current',
+    'expires_at',
+    'id',
+    'last_used_at',
+    'organization',
+    'user_agent',
+  ])
+  assert.deepEqual(
+    [current.client_address, current.user_agent.slice(0, 9), current.user_agent.length],
+    ['127.0.0.1', 'Browser x', 300],
+  )
+  assert.equal(listed[0].organization.id, switched.body.organization.id, 'the one used last is first')
+  await refresh(second.body.refresh_token)
+  assert.equal((await sessions(second.body))[0].id, current.id)
+  assert.ok(!(await app.call('GET', '/api/auth/sessions', { as: person })).text.includes(host.email))
+})
+
+test('a session that a person ends stops at once, with all its tokens', async () => {
+  const person = await registerPerson(app)
+  const other = (await login(person)).body
+  const lost = (await sessions(other)).find((session: { current: boolean }) => session.current).id
+  const end = (as: { access_token: string }) => app.call('DELETE', `/api/auth/sessions/${lost}`, { as })
+  assert.equal((await end(await registerPerson(app))).status, 404, 'nobody ends the session of another')
+  assert.equal((await end(person)).status, 204)
+  assert.equal((await me(other)).status, 401)
+  assert.equal((await refresh(other.refresh_token)).status, 401)
+  assert.equal((await me(person)).status, 200)
+  assert.equal((await end(person)).status, 404)
+  assert.equal((await sessions(person)).length, 1)
+})
+
+test('sessions that have ended are not listed', async () => {
+  const person = await registerPerson(app)
+  const [signedOut, expired] = [(await login(person)).body, (await login(person)).body]
+  await app.call('POST', '/api/auth/logout', { as: signedOut })
+  const { sid } = (await app.services.tokens.verifyAccess(expired.access_token))!
+  await db.execute(sql`UPDATE sessions SET expires_at = now() WHERE id = ${sid}`)
+  assert.equal((await sessions(person)).length, 1)
+})
+
+test('a person changes their name, and nothing else', async () => {
+  const person = await registerPerson(app)
+  const change = (body: unknown) => app.call('PUT', '/api/auth/me', { as: person, body })
+  const changed = await change({ name: ' Ada Lovelace ' })
+  assert.deepEqual([changed.status, changed.body.name, changed.body.email], [200, 'Ada Lovelace', person.email])
+  assert.deepEqual((await me(person)).body, changed.body)
+  for (const body of [{}, { name: '' }, { name: ' ' }, { name: 7 }, { name: null }])
+    assert.equal((await change(body)).status, 400, JSON.stringify(body))
 })

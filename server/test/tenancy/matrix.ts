@@ -113,6 +113,10 @@ export const matrix: Line[] = [
   line('POST /api/auth/login',                         [200, 200,  200,   200,   200,   200,    200,   200], 200, (w) => ({ body: { email: w.people.owner.email, password: PASSWORD } })),
   line('POST /api/auth/refresh',                       [200, 200,  200,   200,   200,   200,    200,   200], 200, (w) => ({ body: { refresh_token: w.people.owner.refresh_token } })),
   line('GET /api/auth/me',                             [200, 200,  200,   200,   200,   200,    401,   200], 200, undefined, [200, 200, 200]),
+  line('PUT /api/auth/me',                             [200, 200,  200,   200,   200,   200,    401,   200], 403, () => ({ body: { name: 'Renamed' } })),
+  line('GET /api/auth/sessions',                       [200, 200,  200,   200,   200,   200,    401,   200], 403),
+  // of their own; those of somebody else, also in the same organization, are 404
+  line('DELETE /api/auth/sessions/:id',                [204, 404,  404,   404,   404,   404,    401,   404], 403, async (w) => ({ params: { id: await w.freshSessionId('owner') } })),
   // raised and steward were made without a password, so no password is their current one
   line('PUT /api/auth/password',                       [200, 200,  200,   200,   400,   400,    401,   200], 403, () => ({ body: { current_password: PASSWORD, new_password: PASSWORD } })),
   line('POST /api/auth/logout',                        [200, 200,  200,   200,   200,   200,    401,   200], 403, async (w, caller) => ({ as: await w.freshSession(caller) })),

@@ -32,6 +32,7 @@ export interface World {
   as(caller: Caller): CallOptions['as']
   /** A session of the caller's own that a request may end. */
   freshSession(caller: Caller): Promise<CallOptions['as']>
+  freshSessionId(caller: Caller): Promise<string>
   freshMember(): Promise<string>
   freshDomain(): Promise<string>
   freshKey(caller: Caller): Promise<string>
@@ -91,7 +92,16 @@ export async function createWorld(test: TestApp): Promise<World> {
     async freshSession(caller) {
       const person = personOf(caller)
       if (!person || keys.has(caller)) return as(caller)
-      return services.db.transaction((tx) => openSession(tx, services.tokens, person.id, person.organization_id))
+      return services.db.transaction((tx) =>
+        openSession(tx, services.tokens, { user_id: person.id, organization_id: person.organization_id }),
+      )
+    },
+    async freshSessionId(caller) {
+      const person = personOf(caller)!
+      const { access_token } = await services.db.transaction((tx) =>
+        openSession(tx, services.tokens, { user_id: person.id, organization_id: person.organization_id }),
+      )
+      return (await services.tokens.verifyAccess(access_token))!.sid
     },
     freshMember: async () => (await addPerson(test, organization_id, 'Fresh')).id,
     freshDomain: async () => (await create('/api/domains', owner, { name: randomUUID() })).id,
@@ -134,7 +144,10 @@ export async function addPerson(
     await tx.execute(
       sql`INSERT INTO memberships (organization_id, user_id, role) VALUES (${organizationId}, ${user!.id}, ${role})`,
     )
-    const { access_token, refresh_token } = await openSession(tx, tokens, user!.id, organizationId)
+    const { access_token, refresh_token } = await openSession(tx, tokens, {
+      user_id: user!.id,
+      organization_id: organizationId,
+    })
     return { id: user!.id, email, access_token, refresh_token, organization_id: organizationId, role }
   })
 }

@@ -1,13 +1,15 @@
-import { Type } from 'typebox'
-import { changePassword, listMyOrganizations, login, switchOrganization } from '../../identity/accounts.ts'
+import { type Static, Type } from 'typebox'
+import type { Database } from '../../database/database.ts'
+import { changePassword, listMyOrganizations, login, renameUser, switchOrganization } from '../../identity/accounts.ts'
 import { register } from '../../identity/registration.ts'
 import { COST_OF_TAKEN, REGISTRATIONS_PER_CLIENT } from '../../identity/registration-attempts.ts'
-import { closeSession, refreshSession } from '../../identity/sessions.ts'
+import { closeSession, endSession, listSessions, refreshSession } from '../../identity/sessions.ts'
 import type { Services } from '../../services.ts'
+import type { Actor } from '../../tenancy/actor.ts'
 import { listDomainRoles } from '../../tenancy/domain-roles.ts'
 import { permissionsOf } from '../../tenancy/permissions.ts'
 import type { App } from '../app-type.ts'
-import { actorOf } from '../authenticate.ts'
+import { actorOf, originOf } from '../authenticate.ts'
 import {
   AuthenticationResult,
   ChangePassword,
@@ -16,16 +18,16 @@ import {
   MyOrganization,
   Refresh,
   Register,
+  SessionView,
   SignedIn,
   Switch,
+  UpdateMe,
 } from '../schemas/auth.ts'
-import { Message, problems } from '../schemas/common.ts'
+import { IdParams, Message, NoContent, problems } from '../schemas/common.ts'
 
 const tags = ['Auth']
 
 export function authRoutes(app: App, { db, tokens, config }: Services): void {
-  const origin = (request: { id: string; ip: string }) => ({ request_id: request.id, client_address: request.ip })
-
   app.post(
     '/api/auth/register',
     {
@@ -42,7 +44,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       },
     },
     async (request, reply) =>
-      reply.code(201).send(await register(db, tokens, config.SIGNUP, request.body, origin(request))),
+      reply.code(201).send(await register(db, tokens, config.SIGNUP, request.body, originOf(request))),
   )
 
   app.post(
@@ -58,7 +60,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         response: { 200: SignedIn, ...problems('invalid_input', 'unauthenticated', 'too_many_requests') },
       },
     },
-    (request) => login(db, tokens, request.body, origin(request)),
+    (request) => login(db, tokens, request.body, originOf(request)),
   )
 
   app.post(
@@ -69,12 +71,12 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         tags,
         summary: 'Exchange a refresh token for new tokens',
         description:
-          'Each refresh token is used once. Using one again later than 30 seconds afterwards ends the session.',
+          'Each refresh token is used once. Two tabs may use one at once: both get new tokens, and the first of these to be used ends the others. One that comes back later than 30 seconds after its end ends the session.',
         body: Refresh,
         response: { 200: SignedIn, ...problems('invalid_input', 'unauthenticated') },
       },
     },
-    (request) => refreshSession(db, tokens, request.body.refresh_token, origin(request)),
+    (request) => refreshSession(db, tokens, request.body.refresh_token, originOf(request)),
   )
 
   app.get(
@@ -83,22 +85,25 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       config: { access: 'authenticated' },
       schema: { tags, summary: 'The current user', response: { 200: Me, ...problems('unauthenticated') } },
     },
+    (request) => describeMe(db, actorOf(request)),
+  )
+
+  app.put(
+    '/api/auth/me',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Change your name',
+        description:
+          'Where an account of the identity provider is linked, its name returns with the next sign-in there.',
+        body: UpdateMe,
+        response: { 200: Me, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
     async (request) => {
       const actor = actorOf(request)
-      const raised = Object.keys(actor.domain_roles).length > 0
-      return {
-        id: actor.user_id,
-        email: actor.email,
-        name: actor.name,
-        avatar_url: actor.avatar_url,
-        role: actor.role,
-        organization: { id: actor.organization_id, name: actor.organization_name, slug: actor.organization_slug },
-        permissions: permissionsOf(actor),
-        has_password: actor.has_password,
-        idp_linked: actor.idp_linked,
-        domain_roles: raised ? await listDomainRoles(db, actor, actor.user_id) : [],
-        created_at: actor.created_at,
-      }
+      return describeMe(db, { ...actor, name: await renameUser(db, actor, request.body.name) })
     },
   )
 
@@ -136,6 +141,8 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
     },
   )
 
+  sessionRoutes(app, db)
+
   app.get(
     '/api/auth/organizations',
     {
@@ -165,4 +172,56 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
     },
     (request) => switchOrganization(db, tokens, actorOf(request), request.body.organization_id),
   )
+}
+
+function sessionRoutes(app: App, db: Database): void {
+  app.get(
+    '/api/auth/sessions',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'Your sessions in all your organizations',
+        description:
+          'The one used last first. A session counts as used when it is opened and when its tokens are refreshed.',
+        response: { 200: Type.Array(SessionView), ...problems('unauthenticated', 'forbidden') },
+      },
+    },
+    (request) => listSessions(db, actorOf(request)),
+  )
+
+  app.delete(
+    '/api/auth/sessions/:id',
+    {
+      config: { access: 'person' },
+      schema: {
+        tags,
+        summary: 'End one of your sessions',
+        description: 'Its tokens stop at once. This may be the session that asks.',
+        params: IdParams,
+        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      await endSession(db, actorOf(request), request.params.id)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+async function describeMe(db: Database, actor: Actor): Promise<Static<typeof Me>> {
+  const raised = Object.keys(actor.domain_roles).length > 0
+  return {
+    id: actor.user_id,
+    email: actor.email,
+    name: actor.name,
+    avatar_url: actor.avatar_url,
+    role: actor.role,
+    organization: { id: actor.organization_id, name: actor.organization_name, slug: actor.organization_slug },
+    permissions: permissionsOf(actor),
+    has_password: actor.has_password,
+    idp_linked: actor.idp_linked,
+    domain_roles: raised ? await listDomainRoles(db, actor, actor.user_id) : [],
+    created_at: actor.created_at,
+  }
 }

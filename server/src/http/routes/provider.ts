@@ -13,7 +13,7 @@ import { createProviderClient } from '../../identity/provider-client.ts'
 import { explainCauses, SignInError, signInErrors } from '../../identity/provider-errors.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
-import { actorOf } from '../authenticate.ts'
+import { actorOf, originOf } from '../authenticate.ts'
 import { Message, problems } from '../schemas/common.ts'
 import { CallbackQuery, Redirect, RedirectUrl, StartQuery } from '../schemas/provider.ts'
 
@@ -97,9 +97,8 @@ export function providerRoutes(app: App, { db, tokens, config, egress }: Service
       const used = ticketNameOf(query)
       if (used !== null) setTicket(reply, used, '', 0)
       const ticket = (name: string) => readCookie(request.headers.cookie, `${prefix}${name}`)
-      const origin = { request_id: request.id, client_address: request.ip }
       try {
-        const arrival = await arrive(db, tokens, provider, config.SIGNUP, { query, ticket }, origin)
+        const arrival = await arrive(db, tokens, provider, config.SIGNUP, { query, ticket }, originOf(request))
         if (arrival.outcome === 'linked') return goToFrontend(reply, { linked: 'true' })
         const { access_token, refresh_token, expires_in, token_type } = arrival.result
         return goToFrontend(reply, {

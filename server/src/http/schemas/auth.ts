@@ -62,6 +62,19 @@ export const Me = Type.Object({
   created_at: Timestamp,
 })
 
+export const UpdateMe = Type.Object({ name: Name })
+
+export const SessionView = Type.Object({
+  id: Uuid,
+  organization: Type.Object({ id: Uuid, name: Type.String() }),
+  created_at: Timestamp,
+  last_used_at: Timestamp,
+  expires_at: Timestamp,
+  client_address: Nullable(Type.String({ description: 'Where it was opened from' })),
+  user_agent: Nullable(Type.String({ description: 'As the client that opened it calls itself' })),
+  current: Type.Boolean({ description: 'The session that asks' }),
+})
+
 export const MyOrganization = Type.Object({
   id: Uuid,
   name: Type.String(),
