@@ -178,7 +178,7 @@ export const settings = {
   METRICS_TOKEN: {
     ...optional(atLeast(8)),
     secret: true,
-    about: 'Bearer token for GET /metrics; without it metrics are off.',
+    about: 'Bearer token for GET /metrics, and for the details of GET /readyz; without it both are off.',
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     ...optional(url('http:', 'https:')),

@@ -195,14 +195,12 @@ test('behind https the browser is told to stay there', async () => {
 test('it says that it lives, and whether it is ready', async () => {
   assert.deepEqual((await app.call('GET', '/healthz')).body, { status: 'ok' })
   const ready = await app.call('GET', '/readyz')
-  assert.equal(ready.status, 200)
-  assert.equal(ready.body.status, 'ready')
+  assert.deepEqual([ready.status, ready.body], [200, { status: 'ready' }])
   const { first } = app.services.db
   app.services.db.first = () => Promise.reject(new Error('gone'))
   try {
     const gone = await app.call('GET', '/readyz')
-    assert.equal(gone.status, 503)
-    assert.deepEqual([gone.body.status, gone.body.database], ['not ready', 'does not answer'])
+    assert.deepEqual([gone.status, gone.body], [503, { status: 'not ready' }])
   } finally {
     app.services.db.first = first
   }

@@ -135,3 +135,26 @@ test('metrics are answered without the figures of a database that is away', asyn
   assert.equal(samples.has('sluice_runs{status="running"}'), false)
   assert.ok(samples.has('process_cpu_seconds_total'))
 })
+
+describe('the details of readiness', () => {
+  const ask = (to: typeof app, headers: Record<string, string>) => to.call('GET', '/readyz', { headers })
+
+  test('are for those who bring METRICS_TOKEN', async () => {
+    const { status, body } = await ask(app, { authorization: `Bearer ${TOKEN}` })
+    assert.equal(status, 200)
+    assert.deepEqual([body.status, body.database, body.queue, typeof body.sandbox], ['ready', 'ok', 'ok', 'string'])
+  })
+
+  test('are for nobody else, and for nobody where there is no token', async () => {
+    const person = await registerPerson(app)
+    for (const [to, authorization] of [
+      [app, 'Bearer wrong'],
+      [app, `Bearer ${person.access_token}`],
+      [app, 'Bearer '],
+      [off, `Bearer ${TOKEN}`],
+      [off, 'Bearer undefined'],
+      [off, 'Bearer '],
+    ] as const)
+      assert.deepEqual((await ask(to, { authorization })).body, { status: 'ready' }, authorization)
+  })
+})
