@@ -94,6 +94,16 @@ class CommandLine(ServerCase):
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30)
         self.assertEqual((done.returncode, done.stdout), (0, '{"id":"1","data":{"id":1,"title":"t"}}\n'), done.stderr)
 
+    def test_a_wait_that_a_server_asks_for_is_in_the_log(self):
+        answers = [(429, {"Retry-After": "0.01"}, b"")]
+        server = self.serve({"/posts": lambda _: answers.pop() if answers else []})
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({"base_url": server.url}))
+        code, _, err = self.run_command("preview", EXAMPLES / "forum.py", "--config", config)
+        self.assertEqual(code, 0, err)
+        host = server.url.partition("//")[2]
+        self.assertIn(f"info: {host} answered 429: waiting 0.01 s, because the server asked for it\n", err)
+
 
 class RefreshTokens(ServerCase):
     SOURCE = '''

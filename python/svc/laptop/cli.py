@@ -76,7 +76,9 @@ def _build(options: Any) -> AbstractSource:
         config=json.loads(Path(options.config).read_text("utf-8")) if options.config else {},
         authentication=authentication,
         http=HttpClient(
-            LaptopTransport(authentication, keep_refresh_token=lambda token: _keep_refresh_token(options, token))
+            LaptopTransport(
+                authentication, log=log, keep_refresh_token=lambda token: _keep_refresh_token(options, token)
+            )
         ),
         state=_read_state(options),
         log=log,

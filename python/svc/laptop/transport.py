@@ -21,6 +21,7 @@ from urllib.parse import urljoin, urlsplit
 
 from svc.errors import ConfigError
 from svc.laptop.authentication import Authenticator
+from svc.log import Log
 from svc.responses import Headers
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
@@ -42,10 +43,12 @@ class LaptopTransport:
         self,
         authentication: Mapping[str, Any] | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        log: Log | None = None,
         keep_refresh_token: Callable[[str], None] = lambda token: None,
     ) -> None:
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._sleep = sleep
+        self._log = log
         self._authenticator = Authenticator(authentication or {}, self._send, keep_refresh_token)
 
     def request(self, requests: list[dict]) -> list[dict]:
@@ -71,6 +74,8 @@ class LaptopTransport:
                 return {"error": {"kind": "auth", "message": str(error)}}
             if not again or attempt == tries - 1 or wait > MAX_WAIT_SECONDS:
                 break
+            if self._log is not None:
+                self._log.info(_describe_wait(wait, request["url"], answer))
             self._sleep(wait)
         return answer
 
@@ -157,6 +162,14 @@ def _retry_after(headers: Headers) -> float | None:
         except (TypeError, ValueError):
             return None
     return max(seconds, 0.0)
+
+
+def _describe_wait(wait: float, url: str, answer: dict) -> str:
+    if "error" in answer:
+        return f"{answer['error']['message']}: waiting {wait:g} s before the next attempt"
+    asked = _retry_after(Headers(answer["headers"])) is not None
+    why = ", because the server asked for it" if asked else " before the next attempt"
+    return f"{urlsplit(url).netloc} answered {answer['status']}: waiting {wait:g} s{why}"
 
 
 def _backoff(attempt: int) -> float:

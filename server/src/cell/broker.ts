@@ -16,7 +16,7 @@ export interface BrokerOptions {
   /** Puts the source's authentication on the requests. */
   fetch: Fetch
   limits: CellLimits
-  /** Told when a request waits because a server asked for it. */
+  /** Told when a request waits before it is sent again. */
   log?(line: string): void
 }
 
@@ -33,6 +33,8 @@ const MAX_TIMEOUT_SECONDS = 300
 const MAX_RETRIES = 10
 /** A server that asks for a longer pause gets none of ours: the author sees its answer. */
 const MAX_PAUSE_MS = 300_000
+/** Shorter ones would only fill the log. */
+const LOGGED_PAUSE_MS = 100
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
@@ -93,10 +95,8 @@ class HttpBroker implements Broker {
       }
       if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
       const pauseMs = pauseBefore(attempt, answer)
+      if (pauseMs >= LOGGED_PAUSE_MS) this.#options.log?.(describePause(pauseMs, request.url, answer))
       if (pauseMs > MAX_PAUSE_MS) return answer
-      if (pauseMs > 2000) {
-        this.#options.log?.(`waiting ${Math.round(pauseMs / 1000)} s before asking ${hostOf(request.url)} again`)
-      }
       if ('status' in answer) batch.room.bytes += answer.body.length
       await sleep(pauseMs, undefined, { signal })
     }
@@ -173,6 +173,16 @@ function isWorthAnother(method: string, answer: Answer): boolean {
 function pauseBefore(attempt: number, answer: Answer): number {
   const asked = 'status' in answer ? retryAfterMs(answer) : null
   return asked ?? Math.min(500 * 2 ** attempt, 30_000) * (0.75 + Math.random() / 2)
+}
+
+function describePause(pauseMs: number, url: string, answer: Answer): string {
+  const seconds = pauseMs < 10_000 ? Math.round(pauseMs / 100) / 10 : Math.round(pauseMs / 1000)
+  const cause = 'error' in answer ? answer.error.message : `${hostOf(url)} answered ${answer.status}`
+  if (pauseMs > MAX_PAUSE_MS)
+    return `${cause} and asked to wait ${seconds} s; that is more than ${MAX_PAUSE_MS / 1000} s, so the source gets this answer`
+  if ('status' in answer && retryAfterMs(answer) !== null)
+    return `${cause}: waiting ${seconds} s, because the server asked for it`
+  return `${cause}: waiting ${seconds} s before the next attempt`
 }
 
 function hostOf(url: string): string {

@@ -34,6 +34,8 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   open--
   if (pathname === '/busy') response.writeHead(times > 2 ? 200 : 503, { 'retry-after': '0' }).end('at last')
   else if (pathname === '/limited') response.writeHead(429, { 'retry-after': '4000' }).end('later')
+  else if (pathname === '/later') response.writeHead(times > 1 ? 200 : 429, { 'retry-after': '1' }).end('ok')
+  else if (pathname === '/overloaded') response.writeHead(times > 1 ? 200 : 429).end('ok')
   else if (pathname === '/gzip') response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('plain'))
   else if (pathname === '/br') response.writeHead(200, { 'content-encoding': 'br' }).end(brotliCompressSync('plain'))
   else if (pathname === '/large') response.end(Buffer.alloc(3 << 20))
@@ -111,6 +113,23 @@ test('a server that asks to wait is asked again, but not for hours', async () =>
   assert.deepEqual(out, ['at last', 429])
   assert.equal(seen.filter(({ url }) => url === '/busy').length, 3)
   assert.equal(seen.filter(({ url }) => url === '/limited').length, 1)
+})
+
+test('a wait before the next attempt is in the log, with its reason', async () => {
+  const host = new URL(base).host
+  const { out, logs } = await run(`
+for path in ("/later", "/overloaded", "/busy", "/limited"): out.append(http.get(BASE + path).status_code)
+try: http.get(BASE + "/cut", retries=1)
+except Exception: pass`)
+  assert.deepEqual(out, [200, 200, 200, 429])
+  const patterns = [
+    `^source: ${host} answered 429: waiting 1 s, because the server asked for it$`,
+    `^source: ${host} answered 429: waiting 0\\.[3-7] s before the next attempt$`,
+    `^source: ${host} answered 429 and asked to wait 4000 s; that is more than 300 s, so the source gets this answer$`,
+    `^source: the request to ${host} failed: .*: waiting 0\\.[3-7] s before the next attempt$`,
+  ]
+  assert.equal(logs.length, patterns.length, logs.join('\n'))
+  for (const [index, pattern] of patterns.entries()) assert.match(logs[index]!, new RegExp(pattern))
 })
 
 test('a broken connection is tried again for GET and never for POST', async () => {
