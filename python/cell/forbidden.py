@@ -54,6 +54,8 @@ class ForbiddenCheck:
         self.called: set[int] = set()
         self.docstrings: set[int] = set()
         self.reassigned: set[int] = set()
+        # Names about which something was said.
+        self.reported: set[int] = set()
 
     def run(self) -> None:
         for node, _ in self.program.nodes:
@@ -140,8 +142,9 @@ class ForbiddenCheck:
             return
         if id(node) in self.called:
             root, path = _path(node)
-            if root in _OPERATING and not scope.binds(root):
-                self.report(node, f"call of '{path}' is not allowed; {instead_of(root)}")
+            if isinstance(root, ast.Name) and root.id in _OPERATING and not scope.binds(root.id):
+                self.reported.add(id(root))
+                self.report(node, f"call of '{path}' is not allowed; {instead_of(root.id)}")
 
     def _use(self, node: Any, full: str) -> None:
         """Something read from an imported module, by its full name."""
@@ -153,7 +156,7 @@ class ForbiddenCheck:
         elif full in FILE_FUNCTIONS and isinstance(node, ast.Attribute):
             what = "call" if called else "use"
             self.report(node, f"{what} of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
-        elif isinstance(node, ast.Attribute) and parts[0] not in POWERFUL and parts[-1].lstrip("_") in POWERFUL:
+        elif isinstance(node, ast.Attribute) and self._module_allowed(parts[0]) and parts[-1].lstrip("_") in POWERFUL:
             module = parts[-1].lstrip("_")
             through = ".".join(parts[:-1])
             self.report(node, f"use of '{module}' through '{through}' is not allowed; {instead_of(module)}")
@@ -192,14 +195,13 @@ class ForbiddenCheck:
                     return
 
 
-def _path(node: Any) -> tuple[str, str]:
-    """The name that an attribute chain starts with, and the whole chain."""
+def _path(node: Any) -> tuple[Any, str]:
+    """What an attribute chain starts with, and the whole chain."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute) and len(parts) < MAX_PATH:
         parts.append(node.attr)
         node = node.value
-    root = node.id if isinstance(node, ast.Name) else ""
-    return root, ".".join([root, *reversed(parts)])
+    return node, ".".join([getattr(node, "id", ""), *reversed(parts)])
 
 
 _CHECKS: dict[type, Any] = {

@@ -62,6 +62,7 @@ FILE_FUNCTIONS = {
     "lzma.open": "lzma.decompress",
 }
 
+SOURCE_CLASS = "write a class that extends AbstractSource from svc.source.base"
 _NO_NETWORK = "use self.http, the platform's HTTP client"
 _NO_PROCESS = "a source starts no processes and sends no signals"
 _SETTINGS = "settings are in self.config, credentials in self.authentication"
@@ -113,7 +114,21 @@ _PURPOSES = (
         "a custom source reads over HTTP; for databases there are built-in connectors",
     ),
     ("yaml toml", "use json, or tomllib where the Python has it"),
-    ("dlt singer_sdk airbyte_cdk singer", "extend AbstractSource from svc.source.base"),
+    (
+        "dlt",
+        f"{SOURCE_CLASS}: get_streams returns the names of the resources, get_records(self, stream) yields their records",
+    ),
+    (
+        "airbyte_cdk",
+        f"{SOURCE_CLASS}: streams() becomes get_streams(self), which returns names, and the read_records() of each stream "
+        "becomes get_records(self, stream)",
+    ),
+    (
+        "singer_sdk",
+        f"{SOURCE_CLASS}: discover_streams() becomes get_streams(self), which returns names, and the get_records() of "
+        "each stream becomes get_records(self, stream)",
+    ),
+    ("singer", f"{SOURCE_CLASS}: yield SourceRecord(…) from get_records(self, stream) instead of singer.write_record"),
     ("loguru structlog rich tqdm", "use self.log"),
     ("gql graphql", 'send the query with self.http.post(url, json={"query": …, "variables": …})'),
     ("locale gettext", "use str.format, or decimal"),

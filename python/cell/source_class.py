@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable
 
+from cell.frameworks import METHOD_ALIASES
 from cell.scopes import Program
+from cell.suggestions import nearest
 
 Report = Callable[[ast.AST, str], None]
 
@@ -16,6 +18,11 @@ METHODS = {
     "check_connection": "check_connection(self)",
     "get_records": "get_records(self, stream)",
 }
+
+# What the platform gives every source (svc.source.base). A test compares them.
+BASE_ATTRIBUTES = frozenset({"authentication", "config", "http", "http_client", "log", "state"})
+# Parameters that other frameworks pass, and where their values are.
+_READY = {"config": "config", "logger": "log", "log": "log", "state": "state", "stream_state": "state"}
 
 
 class Classes:
@@ -114,7 +121,6 @@ def find_source_class(classes: Classes, error: Report, warn: Report) -> ast.Clas
     if others:
         names = ", ".join(f"'{name}'" for name in others)
         warn(chosen, f"more than one source class: '{chosen.name}' is used, {names} not")
-    _check_base_is_imported(classes, chosen, error)
     return chosen
 
 
@@ -134,27 +140,25 @@ def _report_no_source(classes: Classes, top: list[ast.ClassDef], error: Report) 
         )
 
 
-def _check_base_is_imported(classes: Classes, node: ast.ClassDef, error: Report) -> None:
-    for each in classes.lineage(node):
-        for base in each.bases:
-            name = base_name(base)
-            bound = isinstance(base, ast.Name) and classes.program.module.binds(name)
-            if isinstance(base, ast.Name) and name in BASE_NAMES and not bound and not classes.star:
-                error(base, f"'{name}' is not imported: from svc.source.base import {name}")
-
-
 def check_methods(classes: Classes, node: ast.ClassDef, error: Report) -> dict[str, Any]:
     """Reports what is missing or cannot be called as the platform calls it; returns the methods that are there."""
     methods = classes.methods(node)
     for name, form in METHODS.items():
         method: Any = methods.get(name)
         if method is None:
-            error(node, f"class '{node.name}' does not implement {name}: def {form}")
+            error(node, f"class '{node.name}' does not implement {name}: def {form}{_meant_method(name, methods)}")
         elif isinstance(method, ast.AsyncFunctionDef):
             error(method, f"{name} is async; write it as a plain function, self.http waits by itself")
         elif isinstance(method, (ast.FunctionDef, ast.Lambda)):
             _check_signature(name, method, error)
     return methods
+
+
+def _meant_method(name: str, methods: dict[str, Any]) -> str:
+    """A method that the author most likely means to be this one."""
+    others = [each for each in methods if each not in METHODS]
+    meant = next((each for each in METHOD_ALIASES[name] if each in others), None) or nearest(name, others)
+    return f"; did you mean '{meant}' to be it?" if meant else ""
 
 
 def decorators(function: Any) -> list[str]:
@@ -190,4 +194,6 @@ def _check_signature(name: str, function: Any, error: Report) -> None:
     if required:
         extra = ", ".join(f"'{each}'" for each in required)
         call = "get_records(stream)" if expected else f"{name}()"
-        error(function, f"{name} must not require {extra}: the platform calls {call}")
+        ready = [f"self.{_READY[each]}" for each in required if each in _READY]
+        hint = f"; use {' and '.join(ready)}" if ready else ""
+        error(function, f"{name} must not require {extra}: the platform calls {call}{hint}")

@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from typing import Any, Iterable, Iterator
 
 from cell.advice import give_advice
+from cell.attributes import check_self_attributes
 from cell.forbidden import ForbiddenCheck
+from cell.frameworks import check_frameworks
+from cell.names import check_names
 from cell.preflight import find_obstacle
 from cell.schema import empty_schema, read_schema, source_name as read_source_name
 from cell.scopes import Program
@@ -103,7 +106,10 @@ def _validate(code: str, allowed: Iterable[str], wanted_name: str | None, report
     if not _fits(program, report):
         return report.result()
     _compile(program, report)
-    ForbiddenCheck(program, allowed, report.error).run()
+    forbidden = ForbiddenCheck(program, allowed, report.error)
+    forbidden.run()
+    check_frameworks(program, report.error)
+    check_names(program, forbidden.reported, report.error, report.warn)
     classes = Classes(program)
     source = find_source_class(classes, report.error, report.warn)
     schema = read_schema(classes, source)
@@ -111,6 +117,7 @@ def _validate(code: str, allowed: Iterable[str], wanted_name: str | None, report
     name = streams = None
     if source is not None:
         methods = check_methods(classes, source, report.error)
+        check_self_attributes(classes, source, report.error, report.warn)
         name = read_source_name(classes, source)
         streams = _streams(classes, source, methods, report)
         if wanted_name is not None and wanted_name != name:

@@ -8,9 +8,11 @@ from cell.modules import ALLOWED_MODULES
 from cell.validator import validate
 
 ALLOWED = frozenset(ALLOWED_MODULES)
-HEAD = "from svc.source.base import AbstractSource\nfrom svc.source.models import SourceRecord\n"
-GOOD = HEAD + '''from typing import Iterator
-
+HEAD = (
+    "from svc.source.base import AbstractSource\nfrom svc.source.models import SourceRecord\n"
+    "from typing import Iterator\n"
+)
+GOOD = HEAD + '''
 
 class ShopSource(AbstractSource):
     def get_streams(self) -> list:
