@@ -34,13 +34,17 @@ def _check_defaults(function: Any, warn: Report) -> None:
     pairs = list(zip(positional[len(positional) - len(arguments.defaults) :], arguments.defaults))
     pairs += [(name, value) for name, value in zip(arguments.kwonlyargs, arguments.kw_defaults) if value is not None]
     for argument, value in pairs:
-        called = isinstance(value, ast.Call) and getattr(value.func, "id", getattr(value.func, "attr", ""))
-        if isinstance(value, _MUTABLE) or called in _MUTABLE_CALLS:
+        if isinstance(value, _MUTABLE) or _called(value) in _MUTABLE_CALLS:
             warn(
                 value,
                 f"the default of '{argument.arg}' is shared by all calls of "
                 f"{getattr(function, 'name', 'the lambda')}; use None and create it inside",
             )
+
+
+def _called(value: Any) -> str:
+    function: Any = getattr(value, "func", None)
+    return str(getattr(function, "id", "") or getattr(function, "attr", ""))
 
 
 def _check_hints(function: Any, in_class: bool, warn: Report) -> None:

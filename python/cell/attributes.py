@@ -47,7 +47,11 @@ def check_self_attributes(classes: Classes, source: ast.ClassDef, error: Report,
     expected: set[int] | None = None
     said: set[str] = set()
     for node, scope in program.nodes:
-        if type(node) is not ast.Attribute or not isinstance(node.ctx, ast.Load) or not isinstance(node.value, ast.Name):
+        if (
+            type(node) is not ast.Attribute
+            or not isinstance(node.ctx, ast.Load)
+            or not isinstance(node.value, ast.Name)
+        ):
             continue
         name = node.attr
         if name in known or name in said or name.startswith("__"):

@@ -7,7 +7,8 @@ at what can be seen: names and their aliases, attributes of imported modules, li
 from __future__ import annotations
 
 import ast
-from typing import Any, Callable, Iterable
+from collections.abc import Iterable
+from typing import Any, Callable
 
 from cell.modules import FILE_FUNCTIONS, POWERFUL, REFUSED_SUBMODULES, SVC_EXPORTS, instead_of
 from cell.scopes import MAX_PATH, Program, Scope, fold_text

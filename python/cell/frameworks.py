@@ -17,7 +17,7 @@ _INSTEAD = {
     "dlt.resource": "return its name from get_streams and yield its records from get_records(self, stream)",
     "dlt.transformer": "return its name from get_streams and yield its records from get_records(self, stream)",
     "dlt.pipeline": "a source only yields records; pipelines are made through the API or in the console",
-    "dlt.secrets": "the platform sends the credentials by itself; where you must read them they are in self.authentication",
+    "dlt.secrets": "the platform sends the credentials by itself; to read them use self.authentication",
     "dlt.config": "declare settings in a class that extends SourceConfig and read them from self.config",
     "dlt.current": _IN_STATE,
     "dlt.sources.incremental": _IN_STATE,

@@ -20,7 +20,7 @@ class LogStream:
 
     def write(self, text):
         if not isinstance(text, str):
-            raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._rest += text
         if "\n" in text or len(self._rest) > MAX_LOG_BYTES:
             lines, _, self._rest = self._rest.rpartition("\n")
@@ -93,4 +93,4 @@ class DelayedAuthentication:
         return name in self._load()
 
     def __repr__(self):
-        return "<authentication: %s>" % self.type
+        return f"<authentication: {self.type}>"

@@ -116,12 +116,13 @@ _PURPOSES = (
     ("yaml toml", "use json, or tomllib where the Python has it"),
     (
         "dlt",
-        f"{SOURCE_CLASS}: get_streams returns the names of the resources, get_records(self, stream) yields their records",
+        f"{SOURCE_CLASS}: get_streams returns the names of the resources, get_records(self, stream) yields "
+        "their records",
     ),
     (
         "airbyte_cdk",
-        f"{SOURCE_CLASS}: streams() becomes get_streams(self), which returns names, and the read_records() of each stream "
-        "becomes get_records(self, stream)",
+        f"{SOURCE_CLASS}: streams() becomes get_streams(self), which returns names, and the read_records() of each "
+        "stream becomes get_records(self, stream)",
     ),
     (
         "singer_sdk",

@@ -58,7 +58,7 @@ def check_names(program: Program, reported: set[int], error: Report, warn: Repor
 
 
 def caught_nodes(program: Program, exception: str) -> set[int]:
-    """Nodes inside a `try` that expects this exception by name: there the author knows that something may be missing."""
+    """Nodes inside a `try` that expects this exception by name: there the author knows that it may be missing."""
     found: set[int] = set()
     for node, _ in program.nodes:
         if isinstance(node, ast.Try):
@@ -74,7 +74,9 @@ def _postpones_hints(program: Program) -> bool:
     if sys.version_info >= (3, 14):
         return True
     return any(
-        isinstance(each, ast.ImportFrom) and each.module == "__future__" and "annotations" in [a.name for a in each.names]
+        isinstance(each, ast.ImportFrom)
+        and each.module == "__future__"
+        and "annotations" in [a.name for a in each.names]
         for each in program.tree.body
     )
 

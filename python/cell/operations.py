@@ -3,6 +3,7 @@
 import copy
 import itertools
 import os
+from typing import Any
 
 from cell import protocol
 from cell.modules import ALLOWED_MODULES
@@ -19,21 +20,21 @@ PAGE_BYTES = 128 * 1024
 def list_streams(source):
     streams = source.get_streams()
     if isinstance(streams, (str, bytes)) or not hasattr(streams, "__iter__"):
-        raise JobError("get_streams returned %s, not a list of names" % type(streams).__name__)
+        raise JobError(f"get_streams returned {type(streams).__name__}, not a list of names")
     streams = list(streams)
     for name in streams:
         if not isinstance(name, str):
-            raise JobError("get_streams returned a list with %s in it; stream names are strings" % type(name).__name__)
+            raise JobError(f"get_streams returned a list with {type(name).__name__} in it; stream names are strings")
     return streams
 
 
 def open_records(source, stream):
     streams = list_streams(source)
     if stream not in streams:
-        raise JobError("unknown stream %r; the source has: %s" % (stream, ", ".join(streams) or "none"), "config")
+        raise JobError(f"unknown stream {stream!r}; the source has: {', '.join(streams) or 'none'}", "config")
     records = source.get_records(stream)
     if records is None or not hasattr(records, "__iter__"):
-        raise JobError("get_records returned %s; yield records, or return a list of them" % type(records).__name__)
+        raise JobError(f"get_records returned {type(records).__name__}; yield records, or return a list of them")
     return records
 
 
@@ -79,7 +80,7 @@ class StateWatch:
         self._sent = self._seen
         data = encoder.encode_value(self._seen)
         if len(data) > MAX_STATE_BYTES:
-            raise JobError("self.state is %d bytes as JSON; at most %d are kept" % (len(data), MAX_STATE_BYTES))
+            raise JobError(f"self.state is {len(data)} bytes as JSON; at most {MAX_STATE_BYTES} are kept")
         return data
 
 
@@ -168,14 +169,15 @@ def self_test(cell, job):
     """Native attempts at what must be impossible. The last one ends this process, so its result is how it ended."""
     import ctypes
 
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc: Any = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
     read_write_exec, private_anonymous = 7, 0x22
     results = {
         "socket": libc.socket(2, 1, 0) == -1,
         "open": libc.open(b"/etc/passwd", 0) == -1,
-        "executable mapping": libc.mmap(None, 4096, read_write_exec, private_anonymous, -1, 0) == ctypes.c_void_p(-1).value,
+        "executable mapping": libc.mmap(None, 4096, read_write_exec, private_anonymous, -1, 0)
+        == ctypes.c_void_p(-1).value,
     }
     cell.channel.send_json(protocol.DONE, {name: "refused" if held else "possible" for name, held in results.items()})
     arguments = (ctypes.c_char_p * 2)(b"/bin/true", None)

@@ -1,6 +1,6 @@
 """What is in memory before a cell is sealed: after that no file can be opened, so the rest does not exist."""
 
-import _strptime
+import _strptime  # type: ignore[import-not-found]
 import codecs
 import hashlib
 import io
@@ -24,14 +24,15 @@ CODECS = (
 # What functions of allowed modules import only when they are called.
 LATE = (
     "_colorize copyreg email._header_value_parser email.contentmanager email.feedparser email.generator "
-    "email.headerregistry email.iterators email.mime.text email.mime.multipart inspect linecache locale string.templatelib "
-    "tracemalloc unicodedata xml.dom.expatbuilder xml.dom.minicompat xml.etree.ElementPath xml.sax.saxutils"
+    "email.headerregistry email.iterators email.mime.text email.mime.multipart inspect linecache locale "
+    "string.templatelib tracemalloc unicodedata xml.dom.expatbuilder xml.dom.minicompat xml.etree.ElementPath "
+    "xml.sax.saxutils"
 ).split()
 
 
 def preload_time_zones():
     """Keeps the files of all zones in memory: a sealed child cannot open them. They are parsed when first used."""
-    zones = {}
+    zones: dict[str, bytes] = {}
     for folder in zoneinfo.TZPATH:
         for parent, folders, names in os.walk(folder):
             folders[:] = [name for name in folders if name not in ("posix", "right")]
@@ -48,7 +49,7 @@ def preload_time_zones():
 
     def load_tzdata(key):
         if key not in zones:
-            raise zoneinfo.ZoneInfoNotFoundError("No time zone found with key %s" % key)
+            raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}")
         return io.BytesIO(zones[key])
 
     if zones:

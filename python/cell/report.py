@@ -1,6 +1,7 @@
-"""How a failure of an author's code is told to its owner: type, text, their own lines, and what kind of failure it is."""
+"""How a failure of an author's code is reported to its owner: type, text, their own lines, and the kind of failure."""
 
 import traceback
+from typing import Optional
 
 from svc.errors import AuthenticationFailed, ConfigError, ConnectionFailed, LimitExceeded, StatusError, Timeout
 
@@ -19,7 +20,7 @@ def own_lines(error):
     """The traceback as the author would see it at home: their frames, none of ours."""
     report = traceback.TracebackException.from_exception(error, capture_locals=False)
     seen = set()
-    waiting = [report]
+    waiting: list[Optional[traceback.TracebackException]] = [report]
     while waiting:
         each = waiting.pop()
         if each is None or id(each) in seen:
@@ -40,9 +41,9 @@ def describe(error):
         # What the platform words itself has no line of the author's to show.
         trace = "" if isinstance(error, JobError) else own_lines(error)
     except Exception as second:
-        text = trace = "(its text cannot be shown: %s)" % type(second).__name__
+        text = trace = f"(its text cannot be shown: {type(second).__name__})"
     if isinstance(error, SystemExit):
-        text = "the source ended itself with exit code %s" % text
+        text = f"the source ended itself with exit code {text}"
     return {
         "kind": kind,
         "type": "ValueError" if isinstance(error, JobError) else type(error).__name__[:200],

@@ -2,22 +2,23 @@
 
 The rules are Python's own: a class body is seen by itself and by what is evaluated in it at once, not by its functions;
 the first iterable of a comprehension belongs to the scope around it; `:=` in a comprehension binds outside of it;
-`global` binds in the module. The tree is walked with a stack of our own, never by recursion: authors nest as deep as the
-parser lets them.
+`global` binds in the module. The tree is walked with a stack, never by recursion: authors nest as deep as the parser
+lets them.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 # No import path is longer. Every attribute is looked at, so a chain of thousands would take time squared.
 MAX_PATH = 10
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_ALIAS: tuple[type, ...] = (ast.TypeAlias,) if sys.version_info >= (3, 12) else ()
+_ALIAS: tuple[type, ...] = (ast.TypeAlias,) if sys.version_info >= (3, 12) else ()  # type: ignore[attr-defined]
 _OPENING = (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef, ast.AnnAssign, *_ALIAS)
 # Fields that hold no code: half of all nodes would be an `ast.Load`.
 _NO_CODE = frozenset({"ctx", "op", "ops", "type_comment", "kind"})

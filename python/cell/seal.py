@@ -1,9 +1,9 @@
 """Seals the calling process: rlimits, another user, Landlock and seccomp, all by ctypes.
 
-The order matters and is that of `seal`: what needs privileges comes first, the parent-death signal is set again because
-a change of user clears it, and the system call filter comes last because it forbids everything before it. After it the
-process can compute, allocate memory, tell the time and read and write the descriptors it already has. Assume that native
-code of an attacker runs behind it: nothing in Python is part of the wall.
+The order matters, and `Seal.enter` has it: what needs privileges comes first, the parent-death signal is set again
+because a change of user clears it, and the system call filter comes last because it forbids everything before it. After
+it the process can compute, allocate memory, tell the time, and read and write the descriptors it already has. Assume
+that an attacker's native code runs behind it: nothing in Python is part of the wall.
 """
 
 import ctypes
@@ -13,6 +13,7 @@ import platform
 import resource
 import struct
 import sys
+from typing import Any
 
 from cell.syscalls import build_filter
 
@@ -64,9 +65,9 @@ def _restrict_with_landlock(libc):
     buffer = ctypes.create_string_buffer(rules, len(rules))
     descriptor = libc.syscall(_LANDLOCK_CREATE, buffer, ctypes.c_size_t(len(rules)), 0)
     if descriptor < 0:
-        raise SealError("landlock_create_ruleset failed: %s" % os.strerror(ctypes.get_errno()))
+        raise SealError(f"landlock_create_ruleset failed: {os.strerror(ctypes.get_errno())}")
     if libc.syscall(_LANDLOCK_RESTRICT, descriptor, 0) != 0:
-        raise SealError("landlock_restrict_self failed: %s" % os.strerror(ctypes.get_errno()))
+        raise SealError(f"landlock_restrict_self failed: {os.strerror(ctypes.get_errno())}")
     os.close(descriptor)
     return version
 
@@ -77,14 +78,14 @@ class Seal:
     def __init__(self, memory_mb, cpu_seconds, sandbox):
         self.sealed = sandbox != "none"
         self.linux = sys.platform.startswith("linux")
-        self.libc = _libc() if self.linux else None
+        self.libc: Any = _libc() if self.linux else None
         self.memory_bytes = memory_mb << 20
         self.cpu_seconds = cpu_seconds
         self.baseline_bytes = 0
         self.channel = -1
         if self.sealed:
             if not self.linux:
-                raise SealError("the sandbox needs the Linux kernel, and this is %s" % sys.platform)
+                raise SealError(f"the sandbox needs the Linux kernel, and this is {sys.platform}")
             self.filter = ctypes.create_string_buffer(build_filter(platform.machine()))
             self.program = _FilterProgram((len(self.filter) - 1) // 8, ctypes.addressof(self.filter))
 
@@ -100,7 +101,7 @@ class Seal:
 
     def _prctl(self, option, value, extra=0):
         if self.libc.prctl(option, value, extra, 0, 0) != 0:
-            raise SealError("prctl %d failed: %s" % (option, os.strerror(ctypes.get_errno())))
+            raise SealError(f"prctl {option} failed: {os.strerror(ctypes.get_errno())}")
 
     def _limit(self):
         def put(which, soft, hard=None):
@@ -113,7 +114,12 @@ class Seal:
         put(resource.RLIMIT_CORE, 0)
         if self.sealed:
             put(resource.RLIMIT_NOFILE, 16)
-            for which in (resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+            for which in (
+                resource.RLIMIT_FSIZE,
+                resource.RLIMIT_NPROC,
+                resource.RLIMIT_MEMLOCK,
+                resource.RLIMIT_MSGQUEUE,
+            ):
                 put(which, 0)
 
     def _change_user(self):

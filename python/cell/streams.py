@@ -113,8 +113,9 @@ def _bound_once(body: list[ast.stmt]) -> dict[str, ast.expr]:
         for target in targets:
             if isinstance(target, ast.Name):
                 counts[target.id] = counts.get(target.id, 0) + 1
-                if getattr(each, "value", None) is not None:
-                    found[target.id] = each.value  # type: ignore[union-attr]
+                value = getattr(each, "value", None)
+                if value is not None:
+                    found[target.id] = value
     return {name: value for name, value in found.items() if counts[name] == 1}
 
 

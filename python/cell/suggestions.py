@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Iterable
 
 from cell.modules import ALLOWED_MODULES, SVC_EXPORTS
 

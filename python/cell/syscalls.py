@@ -1,8 +1,8 @@
 """The system calls of a sealed cell as a filter program of the kernel (classic BPF), for x86_64 and aarch64.
 
-A call is allowed, refused with an error number, or ends the process. Two of the three answers to a forbidden one are
-courtesy: libraries fall back when a new call does not exist (ENOSYS), and an author sees PermissionError (EPERM) instead
-of a dead process. Only what nobody calls by accident kills.
+A call is allowed, refused with an error number, or ends the process. Refusing is a courtesy: libraries fall back when a
+new call does not exist (ENOSYS), and an author sees PermissionError (EPERM) instead of a dead process. Only calls that
+nobody makes by accident kill.
 """
 
 import struct
@@ -125,7 +125,7 @@ def _argument(index):
 def build_filter(machine):
     """The program for `machine` as the bytes of an array of struct sock_filter."""
     if machine not in COLUMN:
-        raise ValueError("no system call filter is known for the architecture %s" % machine)
+        raise ValueError(f"no system call filter is known for the architecture {machine}")
     column = COLUMN[machine]
     program = []
 

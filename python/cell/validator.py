@@ -11,8 +11,9 @@ import gc
 import re
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Iterable, Iterator
+from typing import Any
 
 from cell.advice import give_advice
 from cell.attributes import check_self_attributes
@@ -20,7 +21,8 @@ from cell.forbidden import ForbiddenCheck
 from cell.frameworks import check_frameworks
 from cell.names import check_names
 from cell.preflight import find_obstacle
-from cell.schema import empty_schema, read_schema, source_name as read_source_name
+from cell.schema import empty_schema, read_schema
+from cell.schema import source_name as read_source_name
 from cell.scopes import Program
 from cell.source_class import Classes, check_methods, find_source_class
 from cell.streams import read_streams

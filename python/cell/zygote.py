@@ -1,10 +1,10 @@
 """The zygote: imports what cells may use once, then forks a sealed child for each call.
 
-It talks with its host over three channels. Standard input brings one line of settings, then lines `kill <id>`; its end
-means that the host is gone, and everything ends. Standard output says `ready`, then for each call `exit <id> …` with how
-the child ended. Calls arrive as connections on a socket in the abstract namespace (a file where there is none): the
-first 8 bytes are the id, and all that follows is read by the sealed child alone. The zygote itself never reads a byte of
-a tenant's data, for every later child inherits its memory.
+It talks to its host over three channels. Standard input carries one line of settings, then lines `kill <id>`; when it
+ends, the host is gone and everything ends. Standard output says `ready`, then for each call `exit <id> …` with how the
+child ended. Calls arrive as connections to a socket in the abstract namespace (a file where there is none): the first 8
+bytes are the id, and only the sealed child reads what follows. The zygote itself never reads a byte of a tenant's data,
+because every later child inherits its memory.
 """
 
 import gc
@@ -17,14 +17,16 @@ import socket
 import struct
 import sys
 import time
+from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OWN_PACKAGES = ("svc", "cell")
 ID_BYTES = 8
 EXIT_CRASHED, EXIT_NOT_SEALED, EXIT_NOT_FORKED = 70, 71, 72
 
+
 class OwnPackages:
-    """Imports `svc` and `cell` under short file names, so that no traceback or attribute shows where we are installed."""
+    """Imports `svc` and `cell` under short file names, so that nothing shows where the service is installed."""
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] not in OWN_PACKAGES:
@@ -34,7 +36,8 @@ class OwnPackages:
         origin = relative + ("/__init__.py" if package else ".py")
         if not package and not os.path.isfile(os.path.join(ROOT, origin)):
             return None
-        return importlib.util.spec_from_loader(name, self, origin=origin, is_package=package)
+        loader: Any = self
+        return importlib.util.spec_from_loader(name, loader, origin=origin, is_package=package)
 
     def create_module(self, spec):
         return None
@@ -53,7 +56,7 @@ class NoOtherModules:
     """The only finder of a sealed child: what is not loaded does not exist."""
 
     def find_spec(self, name, path=None, target=None):
-        raise ModuleNotFoundError("No module named %r" % name, name=name)
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 class Zygote:
@@ -104,7 +107,7 @@ class Zygote:
         gc.disable()
         gc.freeze()
         self.seal.measure()
-        self.tell("ready %d.%d.%d" % sys.version_info[:3])
+        self.tell("ready {}.{}.{}".format(*sys.version_info))
         poll = select.poll()
         for descriptor in (0, self.listener.fileno(), self.wake_read.fileno()):
             poll.register(descriptor, select.POLLIN)
@@ -122,7 +125,7 @@ class Zygote:
         os.write(1, line.encode() + b"\n")
 
     def tell_exit(self, call, code=0, signal_number=0, cpu_ms=0):
-        self.tell("exit %s %d %d %d" % (call.decode(), code, signal_number, cpu_ms))
+        self.tell(f"exit {call.decode()} {code} {signal_number:d} {cpu_ms}")
 
     def obey(self):
         data = os.read(0, 65536)
@@ -153,7 +156,7 @@ class Zygote:
             call = connection.recv(ID_BYTES, socket.MSG_WAITALL)
             if len(call) != ID_BYTES:
                 return
-            call = b"%d" % struct.unpack("<Q", call)
+            call = b"%d" % struct.unpack("<Q", call)[0]
             if call in self.cancelled:
                 self.cancelled.discard(call)
                 self.tell_exit(call, signal_number=signal.SIGKILL)
@@ -186,7 +189,7 @@ class Zygote:
                 self.runner.report_unsealed(self.seal.channel, error)
                 os._exit(EXIT_NOT_SEALED)
             gc.enable()
-            # Records are made and dropped by the million and hold no cycles: looking for some every 700 objects is waste.
+            # Records are made and dropped by the million and hold no cycles: looking for one every 700 is wasted time.
             gc.set_threshold(50_000, 20, 20)
             code = self.runner.main()
         finally:

@@ -8,8 +8,9 @@ a day, so that a run that breaks off in the middle of one reads that day again.
 config.json: {"start_date": "2024-01-01"}
 """
 
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
-from typing import Iterator, Optional
+from typing import Optional
 
 from svc.source.base import AbstractSource
 from svc.source.models import SourceConfig, SourceRecord

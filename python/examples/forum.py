@@ -5,7 +5,8 @@ The comments of a page of posts are fetched at once by `get_many`, not one after
     python -m svc preview examples/forum.py --stream comments
 """
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from svc.source.base import AbstractSource
 from svc.source.models import SourceConfig, SourceRecord

@@ -5,7 +5,7 @@
 config.json: {"base_url": "https://example.zendesk.com"}
 """
 
-from typing import Iterator
+from collections.abc import Iterator
 
 from svc.source.base import AbstractSource
 from svc.source.models import SourceAuth, SourceConfig, SourceRecord

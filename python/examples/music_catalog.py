@@ -7,7 +7,8 @@ The platform fetches the token, sends it with every request and renews it: nothi
         --auth-param client_id=… --auth-param client_secret=…
 """
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from svc.source.base import AbstractSource
 from svc.source.models import SourceAuth, SourceConfig, SourceRecord

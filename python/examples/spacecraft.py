@@ -6,7 +6,8 @@
 config.json: {"url": "https://spacex-production.up.railway.app/graphql"}
 """
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from svc.source.base import AbstractSource
 from svc.source.models import SourceAuth, SourceConfig, SourceRecord

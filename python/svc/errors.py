@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ConfigError(Exception):
     """The settings or credentials given to a source do not fit what it declares."""
@@ -63,7 +65,7 @@ BY_KIND = {
 }
 
 
-def from_answer(error: dict, url: str) -> HttpError:
+def from_answer(error: dict[str, Any], url: str) -> HttpError:
     """The exception for an answer `{"kind", "message"}` of a transport."""
     kind = str(error.get("kind", "http"))
     message = str(error.get("message") or kind)

@@ -18,7 +18,8 @@ waiting as Retry-After says, and for GET, HEAD and OPTIONS also after 502, 504 a
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from svc.errors import (
     AuthenticationFailed,
@@ -34,7 +35,12 @@ from svc.pagination import Pagination
 from svc.responses import Headers, Response
 from svc.signing import basic_credentials, hmac_digest, hmac_signature, jwt_decode, jwt_encode
 from svc.source.records import to_json
-from svc.urls import add_params, has_scheme, parse_qs, quote, unquote, urlencode, urljoin, urlsplit
+from svc.urls import Params, add_params, has_scheme, parse_qs, quote, unquote, urlencode, urljoin, urlsplit
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from svc.options import Options, QueryOptions, RequestOptions
 
 __all__ = [
     "AuthenticationFailed",
@@ -65,6 +71,10 @@ __all__ = [
 BATCH = 32
 
 
+class Transport(Protocol):
+    def request(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]: ...
+
+
 class HttpClient(Pagination):
     """Sends requests. Its calls look like those of the `requests` library.
 
@@ -74,7 +84,7 @@ class HttpClient(Pagination):
 
     def __init__(
         self,
-        transport: Any,
+        transport: Transport,
         *,
         base_url: str = "",
         headers: Mapping[str, str] | None = None,
@@ -87,27 +97,27 @@ class HttpClient(Pagination):
         self.timeout = timeout
         self.retries = retries
 
-    def get(self, url: str, params: Any = None, **options: Any) -> Response:
+    def get(self, url: str, params: Params | None = None, **options: Unpack[Options]) -> Response:
         """A GET request; ``options`` as in `request`."""
         return self.request("GET", url, params=params, **options)
 
-    def post(self, url: str, data: Any = None, json: Any = None, **options: Any) -> Response:
+    def post(self, url: str, data: Any = None, json: Any = None, **options: Unpack[QueryOptions]) -> Response:
         """A POST request; ``options`` as in `request`."""
         return self.request("POST", url, data=data, json=json, **options)
 
-    def put(self, url: str, data: Any = None, json: Any = None, **options: Any) -> Response:
+    def put(self, url: str, data: Any = None, json: Any = None, **options: Unpack[QueryOptions]) -> Response:
         return self.request("PUT", url, data=data, json=json, **options)
 
-    def patch(self, url: str, data: Any = None, json: Any = None, **options: Any) -> Response:
+    def patch(self, url: str, data: Any = None, json: Any = None, **options: Unpack[QueryOptions]) -> Response:
         return self.request("PATCH", url, data=data, json=json, **options)
 
-    def delete(self, url: str, **options: Any) -> Response:
+    def delete(self, url: str, **options: Unpack[RequestOptions]) -> Response:
         return self.request("DELETE", url, **options)
 
-    def head(self, url: str, **options: Any) -> Response:
+    def head(self, url: str, **options: Unpack[RequestOptions]) -> Response:
         return self.request("HEAD", url, **options)
 
-    def request(self, method: str, url: str, **options: Any) -> Response:
+    def request(self, method: str, url: str, **options: Unpack[RequestOptions]) -> Response:
         """Sends one request and returns its answer, whatever the status: see `Response.raise_for_status`.
 
         params      query parameters, a dict or a list of pairs; a list repeats its name, None is left out
@@ -119,9 +129,18 @@ class HttpClient(Pagination):
         auth        (username, password) for basic authentication, a function that takes the request's headers and
                     sets more, or False to send the request without the source's authentication
         """
-        return self._send([self._build(method, url, **options)])[0]
+        response: Response = self._send([self._build(method, url, **options)])[0]
+        return response
 
-    def get_many(self, requests: Iterable[Any], *, return_errors: bool = False, **options: Any) -> list[Response]:
+    @overload
+    def get_many(self, requests: Iterable[Any], **options: Unpack[RequestOptions]) -> list[Response]: ...
+
+    @overload
+    def get_many(
+        self, requests: Iterable[Any], *, return_errors: Literal[True], **options: Unpack[RequestOptions]
+    ) -> list[Response | HttpError]: ...
+
+    def get_many(self, requests: Iterable[Any], *, return_errors: bool = False, **options: Any) -> list[Any]:
         """Sends many requests at once and returns their answers in the same order.
 
         Each is an address or a dict ``{"url": …, "params": …, "method": …}`` of what `request` takes; ``options``
@@ -131,12 +150,12 @@ class HttpClient(Pagination):
         for each in requests:
             given = {"url": each} if isinstance(each, str) else dict(each)
             built.append(self._build(given.pop("method", "GET"), given.pop("url"), **{**options, **given}))
-        answers: list[Response] = []
+        answers: list[Any] = []
         for start in range(0, len(built), BATCH):
             answers.extend(self._send(built[start : start + BATCH], return_errors))
         return answers
 
-    def _send(self, requests: list[dict], return_errors: bool = False) -> list[Response]:
+    def _send(self, requests: list[dict[str, Any]], return_errors: bool = False) -> list[Any]:
         results: list[Any] = []
         for request, answer in zip(requests, self._transport.request(requests)):
             error = answer.get("error")
@@ -163,7 +182,7 @@ class HttpClient(Pagination):
         retries: int | None = None,
         auth: Any = None,
         **unknown: Any,
-    ) -> dict:
+    ) -> dict[str, Any]:
         if unknown:
             raise TypeError(
                 f"a request takes no {', '.join(map(repr, unknown))}, only params, json, data, headers, timeout, "

@@ -45,11 +45,11 @@ class Log:
         """An error line followed by the traceback of the exception being handled."""
         self._write("error", f"{_format(message, args)}\n{traceback.format_exc().rstrip()}", ())
 
-    def _write(self, level: str, message: Any, args: tuple) -> None:
+    def _write(self, level: str, message: Any, args: tuple[Any, ...]) -> None:
         self._sink(level, _format(message, args))
 
 
-def _format(message: Any, args: tuple) -> str:
+def _format(message: Any, args: tuple[Any, ...]) -> str:
     if not args:
         return str(message)
     try:

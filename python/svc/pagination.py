@@ -6,11 +6,17 @@ All of them yield the items of one page after another, fetch a page only when it
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Mapping, Union
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Union
 
 from svc.errors import HttpError
 from svc.responses import Response
 from svc.urls import has_scheme, urljoin
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from svc.options import BodyOptions
 
 Path = Union[str, Callable[[Any], Any], None]
 
@@ -70,7 +76,7 @@ class Pagination:
         max_pages: int | None = None,
         method: str = "GET",
         params: Mapping[str, Any] | None = None,
-        **request: Any,
+        **request: Unpack[BodyOptions],
     ) -> Iterator[Any]:
         """Items of ``?page=1``, ``?page=2`` … up to an empty page, or one shorter than ``size``."""
         page = start
@@ -96,7 +102,7 @@ class Pagination:
         total: Path = None,
         method: str = "GET",
         params: Mapping[str, Any] | None = None,
-        **request: Any,
+        **request: Unpack[BodyOptions],
     ) -> Iterator[Any]:
         """Items of ``?offset=0&limit=100``, ``?offset=100&limit=100`` … up to ``total``, or a page below ``limit``."""
         offset = start
@@ -121,7 +127,7 @@ class Pagination:
         items: Path = None,
         method: str = "GET",
         params: Mapping[str, Any] | None = None,
-        **request: Any,
+        **request: Unpack[BodyOptions],
     ) -> Iterator[Any]:
         """Items of pages that each name the next: ``cursor`` is where in the body. An address there is followed."""
         seen: set[Any] = set()
@@ -147,7 +153,7 @@ class Pagination:
         items: Path = None,
         method: str = "GET",
         params: Mapping[str, Any] | None = None,
-        **request: Any,
+        **request: Unpack[BodyOptions],
     ) -> Iterator[Any]:
         """Items of pages linked by a header ``Link: <…>; rel="next"``."""
         seen = {url}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from svc.errors import HttpError, StatusError
 from svc.urls import urljoin
 
 # So much of a body is shown in an error.
 SHOWN = 200
-_scan = json.JSONDecoder().scan_once
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
 _LINK_PARAM = re.compile(r';\s*([\w!#$&+.^`|~*-]+)\s*=\s*(?:"([^"]*)"|([^\s;,"]+))')
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)

@@ -6,14 +6,13 @@ import base64
 import hashlib
 import hmac
 import json
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 JWT_DIGESTS = {"HS256": "sha256", "HS384": "sha384", "HS512": "sha512"}
 
 
-def hmac_signature(
-    key: str | bytes, message: str | bytes, digest: str = "sha256", encoding: str = "hex"
-) -> str:
+def hmac_signature(key: str | bytes, message: str | bytes, digest: str = "sha256", encoding: str = "hex") -> str:
     """The HMAC of a message, as ``hex``, ``base64`` or ``base64url`` text."""
     raw = hmac_digest(key, message, digest)
     if encoding == "hex":
@@ -57,7 +56,8 @@ def jwt_decode(token: str, key: str | bytes | None = None) -> dict[str, Any]:
             expected = hmac_digest(key, f"{header}.{claims}", digest)
             if not hmac.compare_digest(expected, _from_base64url(signature)):
                 raise ValueError("signature of the token is wrong")
-        return json.loads(_from_base64url(claims))
+        decoded: dict[str, Any] = json.loads(_from_base64url(claims))
+        return decoded
     except (AttributeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError("not a JSON Web Token") from error
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from io import BytesIO, StringIO
-from typing import Any, Iterator
+from typing import Any
 
 __all__ = ["BytesIO", "StringIO", "csv_rows", "to_csv"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Any, Iterable, Mapping, Union
+from typing import Any, Union
 from urllib.parse import parse_qs, quote, unquote, urldefrag, urljoin, urlsplit
 from urllib.parse import urlencode as _urlencode
 
@@ -12,7 +13,7 @@ Params = Union[Mapping[str, Any], Iterable[Any], str]
 
 def urlencode(params: Params) -> str:
     """A query string. A list repeats its name, None drops it, booleans are ``true`` and ``false``, dates ISO 8601."""
-    pairs = params.items() if isinstance(params, Mapping) else params
+    pairs: Iterable[Any] = params.items() if isinstance(params, Mapping) else params
     flat: list[tuple[str, str]] = []
     for name, value in pairs:
         values = value if isinstance(value, (list, tuple, set, frozenset)) else (value,)

@@ -128,5 +128,10 @@ class ServerCase(unittest.TestCase):
         )
 
 
+def note(sentence: str) -> None:
+    """What was not tested and why; the run of all tests shows these lines."""
+    print(f"\nnote: {sentence}", file=sys.stderr)
+
+
 def example(name: str) -> str:
     return (EXAMPLES / f"{name}.py").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The parts of a cell that can be tested without a host: the filter program, frames, logs, tracebacks, the watch on state."""
+"""The parts of a cell that can be tested without a host: the filter program, frames, logs, tracebacks, states."""
 
 import errno
 import json
@@ -40,7 +40,7 @@ def run_filter(program, machine, number, args=(0, 0, 0, 0, 0, 0), architecture=N
                 return ALLOWED
             return KILLED if k == syscalls.KILL_PROCESS else errno.errorcode[k & 0xFFFF]
         else:
-            raise AssertionError("unknown instruction %#x" % code)
+            raise AssertionError(f"unknown instruction {code:#x}")
 
 
 class FilterTest(unittest.TestCase):
@@ -154,11 +154,13 @@ class HostTest(unittest.TestCase):
         failure = protocol.ANSWER_HEAD.pack(0, 7, 1, 0) + b"timeout" + b"m"
         channel = FakeChannel(answer + failure)
         request = {"method": "GET", "url": "u", "headers": {"A": "b", "C": "d"}, "timeout": 1.5, "retries": 2}
-        answers = Transport(channel).request([{**request, "body": b"in"}, {**request, "body": None, "authenticate": False}])
+        answers = Transport(channel).request(
+            [{**request, "body": b"in"}, {**request, "body": None, "authenticate": False}]
+        )
         self.assertEqual((answers[0]["status"], answers[0]["body"], answers[0]["url"]), (200, b"ok", "u"))
         self.assertEqual(list(answers[0]["headers"]), [("a", "é"), ("b", "")])
         self.assertEqual(answers[1], {"error": {"kind": "timeout", "message": "m"}})
-        (kind, payload), = channel.sent
+        ((kind, payload),) = channel.sent
         self.assertEqual(kind, protocol.HTTP)
         first = protocol.REQUEST_HEAD.pack(True, 2, 1.5, 3, 1, 7, 2) + b"GETu" + b"A\nb\nC\nd" + b"in"
         second = protocol.REQUEST_HEAD.pack(False, 2, 1.5, 3, 1, 7, -1) + b"GETu" + b"A\nb\nC\nd"
@@ -167,7 +169,9 @@ class HostTest(unittest.TestCase):
     def test_odd_times_and_counts_are_made_plain(self):
         plain = {"method": "GET", "url": "u", "headers": {}}
         for given in ({}, {"timeout": -1.0, "retries": -1}, {"timeout": float("nan"), "retries": 0}):
-            self.assertEqual(protocol.pack_request({**plain, **given})[0], protocol.REQUEST_HEAD.pack(True, 0, 0.0, 3, 1, 0, -1))
+            self.assertEqual(
+                protocol.pack_request({**plain, **given})[0], protocol.REQUEST_HEAD.pack(True, 0, 0.0, 3, 1, 0, -1)
+            )
         self.assertEqual(protocol.pack_request({**plain, "retries": 1000})[0][1], 255)
 
     def test_lines_are_written_when_they_are_complete(self):
@@ -191,7 +195,9 @@ class HostTest(unittest.TestCase):
 
         authentication = DelayedAuthentication(Cell(), type("Source", (), {}), "bearer")
         self.assertEqual((authentication.type, repr(authentication), asked), ("bearer", "<authentication: bearer>", []))
-        self.assertEqual((authentication.params["token"], authentication.token, authentication["token"]), ("t", "t", "t"))
+        self.assertEqual(
+            (authentication.params["token"], authentication.token, authentication["token"]), ("t", "t", "t")
+        )
         self.assertEqual(len(asked), 1)
 
 

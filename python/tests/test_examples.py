@@ -63,10 +63,12 @@ class MusicCatalog(ServerCase):
             offset, limit = int(call.query.get("offset", 0)), int(call.query["limit"])
             return {"albums": {"items": albums[offset : offset + limit], "total": len(albums)}}
 
-        server = self.serve({
-            "/token": lambda call: {"access_token": "fresh", "expires_in": 3600},
-            "/v1/browse/new-releases": releases,
-        })
+        server = self.serve(
+            {
+                "/token": lambda call: {"access_token": "fresh", "expires_in": 3600},
+                "/v1/browse/new-releases": releases,
+            }
+        )
         params = {"token_url": f"{server.url}/token", "client_id": "id", "client_secret": "secret"}
         source = self.build(
             example("music_catalog"),
@@ -107,9 +109,11 @@ class Earthquakes(ServerCase):
         self.assertEqual(call.query["minmagnitude"], "4.5")
         start = datetime.fromisoformat(call.query["starttime"]).replace(tzinfo=timezone.utc)
         properties = {"time": start.timestamp() * 1000, "place": "sea", "mag": 5.1}
-        return {"features": [
-            {"id": f"q{start:%m%d}", "properties": properties, "geometry": {"coordinates": [1.5, 2.5, 10]}},
-        ]}
+        return {
+            "features": [
+                {"id": f"q{start:%m%d}", "properties": properties, "geometry": {"coordinates": [1.5, 2.5, 10]}},
+            ]
+        }
 
     def read(self, server, state, end):
         config = {"base_url": server.url, "start_date": "2024-01-01", "end_date": end}
@@ -133,9 +137,13 @@ class Earthquakes(ServerCase):
         server = self.serve({"/fdsnws/event/1/query": self.query})
         state = {}
         source = self.build(
-            example("earthquakes"), config={
-                "base_url": server.url, "start_date": "2024-01-01", "end_date": "2024-01-05",
-            }, state=state
+            example("earthquakes"),
+            config={
+                "base_url": server.url,
+                "start_date": "2024-01-01",
+                "end_date": "2024-01-05",
+            },
+            state=state,
         )
         records = source.get_records("events")
         next(records)

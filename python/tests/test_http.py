@@ -45,7 +45,8 @@ class Requests(ServerCase):
         http = self.client()
         sent = http.post(f"{server.url}/e", json={"d": Decimal("1.10"), "t": date(2024, 1, 2)}).json()
         self.assertEqual(
-            (sent["body"], sent["headers"]["content-type"]), ('{"d":1.10,"t":"2024-01-02"}', "application/json"),
+            (sent["body"], sent["headers"]["content-type"]),
+            ('{"d":1.10,"t":"2024-01-02"}', "application/json"),
         )
         sent = http.put(f"{server.url}/e", data={"a": "1 2"}).json()
         self.assertEqual((sent["method"], sent["body"]), ("PUT", "a=1+2"))
@@ -62,10 +63,22 @@ class Requests(ServerCase):
     def test_a_body_that_is_not_json_is_said_with_status_and_type(self):
         page = "<html>\n  <h1>Service\tUnavailable</h1>" + "x" * 500
         for status, media, body, kind, message in (
-            (503, "text/html; charset=utf-8", page, StatusError, "u answered 503 with text/html, not JSON: <html> <h1>"),
+            (
+                503,
+                "text/html; charset=utf-8",
+                page,
+                StatusError,
+                "u answered 503 with text/html, not JSON: <html> <h1>",
+            ),
             (200, "text/html", "<p>Sign in</p>", HttpError, "u answered 200 with text/html, not JSON: <p>Sign in</p>"),
             (204, None, "", HttpError, "u answered 204 with an empty body, not JSON"),
-            (500, "application/problem+json", "{oops", StatusError, "u answered 500 with a body that is not valid JSON"),
+            (
+                500,
+                "application/problem+json",
+                "{oops",
+                StatusError,
+                "u answered 500 with a body that is not valid JSON",
+            ),
             (404, None, "nope", StatusError, "u answered 404 with a body that is not valid JSON"),
         ):
             response = Response(status, {"Content-Type": media} if media else {}, body.encode(), "u")
@@ -77,19 +90,29 @@ class Requests(ServerCase):
             self.assertIs(caught.exception.response, response)
 
     def test_an_answer_looks_like_that_of_requests(self):
-        server = self.serve({
-            "/ok": lambda _: (
-                200, {"X-Thing": "1", "Content-Type": "text/plain; charset=latin-1"}, "é".encode("latin-1"),
-            ),
-            "/bad": lambda _: (422, {}, b"wrong field"),
-        })
+        server = self.serve(
+            {
+                "/ok": lambda _: (
+                    200,
+                    {"X-Thing": "1", "Content-Type": "text/plain; charset=latin-1"},
+                    "é".encode("latin-1"),
+                ),
+                "/bad": lambda _: (422, {}, b"wrong field"),
+            }
+        )
         response = self.client().get(f"{server.url}/ok")
         self.assertEqual(
-            (response.status_code, response.ok, response.text, response.content), (200, True, "é", b"\xe9"),
+            (response.status_code, response.ok, response.text, response.content),
+            (200, True, "é", b"\xe9"),
         )
-        self.assertEqual((
-            response.headers["x-thing"], response.headers.get("X-THING"), "x-none" in response.headers,
-        ), ("1", "1", False))
+        self.assertEqual(
+            (
+                response.headers["x-thing"],
+                response.headers.get("X-THING"),
+                "x-none" in response.headers,
+            ),
+            ("1", "1", False),
+        )
         self.assertIs(response.raise_for_status(), response)
         with self.assertRaisesRegex(HttpError, "/ok answered 200 with text/plain, not JSON: "):
             response.json()
@@ -102,7 +125,8 @@ class Requests(ServerCase):
     def test_json_keeps_digits_where_asked(self):
         server = self.serve({"/n": lambda _: (200, {}, b'{"n": 1.100000000000000000001}')})
         self.assertEqual(
-            str(self.client().get(f"{server.url}/n").json(parse_float=Decimal)["n"]), "1.100000000000000000001",
+            str(self.client().get(f"{server.url}/n").json(parse_float=Decimal)["n"]),
+            "1.100000000000000000001",
         )
 
     def test_compressed_answers_are_decompressed(self):
@@ -218,9 +242,16 @@ class Authentication(ServerCase):
         server = self.serve({"/token": token, "/g": guarded})
         params = {"token_url": f"{server.url}/token", "client_id": "c", "client_secret": "s", "scope": "read"}
         http = self.client({"type": "oauth2_client_credentials", "params": params})
-        self.assertEqual([answer.status_code for answer in (
-            http.get(f"{server.url}/g"), http.get(f"{server.url}/g"),
-        )], [200, 200])
+        self.assertEqual(
+            [
+                answer.status_code
+                for answer in (
+                    http.get(f"{server.url}/g"),
+                    http.get(f"{server.url}/g"),
+                )
+            ],
+            [200, 200],
+        )
         self.assertEqual(tokens, ["grant_type=client_credentials&scope=read"] * 2)
 
     def test_a_server_that_reads_only_the_form_gets_it(self):
@@ -259,10 +290,17 @@ class Authentication(ServerCase):
         authentication = {"type": "oauth2_refresh_token", "params": params}
         transport = LaptopTransport(authentication, keep_refresh_token=lambda fresh: events.append(f"kept {fresh}"))
         self.assertTrue(HttpClient(transport).get(f"{server.url}/g").ok)
-        self.assertEqual(events, [
-            "exchanged r0", "kept r1", "Bearer a for r0",
-            "exchanged r1", "kept r2", "Bearer a for r1",
-        ])
+        self.assertEqual(
+            events,
+            [
+                "exchanged r0",
+                "kept r1",
+                "Bearer a for r0",
+                "exchanged r1",
+                "kept r2",
+                "Bearer a for r1",
+            ],
+        )
         with self.assertRaisesRegex(AuthenticationFailed, "does not accept the refresh token any more"):
             self.client(authentication).get(server.url)
         # The refusal is about the token, so the other way to name the client is not tried.
@@ -283,11 +321,13 @@ class Authentication(ServerCase):
 
     def test_another_host_does_not_learn_it_by_a_redirect(self):
         other = self.serve({"/e": echo})
-        server = self.serve({
-            "/out": lambda _: (302, {"Location": f"{other.url}/e"}, b""),
-            "/in": lambda _: (302, {"Location": "/e"}, b""),
-            "/e": echo,
-        })
+        server = self.serve(
+            {
+                "/out": lambda _: (302, {"Location": f"{other.url}/e"}, b""),
+                "/in": lambda _: (302, {"Location": "/e"}, b""),
+                "/e": echo,
+            }
+        )
         http = self.client({"type": "api_key", "params": {"token": "t"}})
         self.assertNotIn("x-api-key", http.get(f"{server.url}/out").json()["headers"])
         response = http.get(f"{server.url}/in")
@@ -326,7 +366,11 @@ class Pagination(ServerCase):
 
         server = self.serve({"/p": page})
         rows = self.client().paginate_cursor(
-            f"{server.url}/p", cursor="meta.next", cursor_param="c", items="list.rows", params={"a": 1},
+            f"{server.url}/p",
+            cursor="meta.next",
+            cursor_param="c",
+            items="list.rows",
+            params={"a": 1},
         )
         self.assertEqual(list(rows), self.ROWS)
         self.assertEqual([call.query["a"] for call in server.calls], ["1", "1", "1"])
@@ -337,7 +381,8 @@ class Pagination(ServerCase):
         server.routes["/p2"] = lambda call: {"data": [2], "next": "/p3" if call.query == {"x": "1"} else "wrong"}
         server.routes["/p3"] = lambda call: {"data": [3], "next": None}
         self.assertEqual(
-            list(self.client().paginate_cursor(f"{server.url}/p", cursor="next", params={"a": 1})), [1, 2, 3],
+            list(self.client().paginate_cursor(f"{server.url}/p", cursor="next", params={"a": 1})),
+            [1, 2, 3],
         )
 
     def test_by_link_header(self):

@@ -106,7 +106,7 @@ class CommandLine(ServerCase):
 
 
 class RefreshTokens(ServerCase):
-    SOURCE = '''
+    SOURCE = """
 from svc.source.base import AbstractSource
 
 
@@ -119,13 +119,15 @@ class Numbers(AbstractSource):
 
     def get_records(self, stream: str) -> list:
         return []
-'''
+"""
 
     def check(self, *more):
-        server = self.serve({
-            "/token": lambda call: {"access_token": "a", "refresh_token": "fresh-one"},
-            "/g": lambda call: {"ok": call.headers["Authorization"]},
-        })
+        server = self.serve(
+            {
+                "/token": lambda call: {"access_token": "a", "refresh_token": "fresh-one"},
+                "/g": lambda call: {"ok": call.headers["Authorization"]},
+            }
+        )
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
@@ -159,9 +161,19 @@ class LogAndText(unittest.TestCase):
         log.warn("w")
         log("plain", 1, None)
         log.error("100% wrong %s %s", "only one")
-        self.assertEqual(log.lines, [("debug", "a"), ("info", "x of 3"), ("warning", "w"), ("info", "plain 1 None"), (
-            "error", "100% wrong %s %s only one",
-        )])
+        self.assertEqual(
+            log.lines,
+            [
+                ("debug", "a"),
+                ("info", "x of 3"),
+                ("warning", "w"),
+                ("info", "plain 1 None"),
+                (
+                    "error",
+                    "100% wrong %s %s only one",
+                ),
+            ],
+        )
         try:
             raise KeyError("k")
         except KeyError:
@@ -188,7 +200,8 @@ class LogAndText(unittest.TestCase):
     def test_csv_text(self):
         text = '\ufeffid;note\r\n1;"two\nlines"\r\n2;\u2028\r\n'
         self.assertEqual(
-            list(csv_rows(text, delimiter=";")), [{"id": "1", "note": "two\nlines"}, {"id": "2", "note": "\u2028"}],
+            list(csv_rows(text, delimiter=";")),
+            [{"id": "1", "note": "two\nlines"}, {"id": "2", "note": "\u2028"}],
         )
         self.assertEqual(to_csv([{"a": 1, "b": "x,y"}]), 'a,b\r\n1,"x,y"\r\n')
         self.assertEqual(to_csv([]), "")

@@ -53,7 +53,8 @@ class Config(unittest.TestCase):
 
     def test_all_that_is_missing_or_wrong_is_said_at_once(self):
         with self.assertRaisesRegex(
-            ConfigError, "config does not fit C: 'size' must be an integer, not str; 'url' is missing",
+            ConfigError,
+            "config does not fit C: 'size' must be an integer, not str; 'url' is missing",
         ):
             build(self.CODE, {"size": "10"})
 
@@ -98,7 +99,10 @@ class Config(unittest.TestCase):
         config = build_source(
             load_source(code.replace("class C", HEAD + "class C", 1)),
             config={"day": "2024-01-31", "rate": 1, "price": "1.10", "n": "x"},
-            authentication={}, http=None, state=None, log=None,
+            authentication={},
+            http=None,
+            state=None,
+            log=None,
         ).config
         self.assertEqual(config.day, date(2024, 1, 31))
         self.assertIsInstance(config.rate, float)
@@ -131,9 +135,14 @@ class Authentication(unittest.TestCase):
 
     def test_type_and_params_are_there_without_a_class(self):
         authentication = build("class S(AbstractSource):" + METHODS, authentication=self.GIVEN).authentication
-        self.assertEqual((
-            authentication.type, authentication.params["token"], authentication.params.token,
-        ), ("bearer", "s3cret", "s3cret"))
+        self.assertEqual(
+            (
+                authentication.type,
+                authentication.params["token"],
+                authentication.params.token,
+            ),
+            ("bearer", "s3cret", "s3cret"),
+        )
         self.assertEqual((authentication.token, authentication.params["type"]), ("s3cret", "x"))
 
     def test_a_class_gives_defaults_and_names_what_is_missing(self):

@@ -52,7 +52,11 @@ class Modules(unittest.TestCase):
             "print(sorted(extra), 'socket' in sys.modules, 'ssl' in sys.modules)"
         )
         done = subprocess.run(
-            [sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=harness.ROOT, check=True,
+            [sys.executable, "-S", "-c", code],
+            capture_output=True,
+            text=True,
+            cwd=harness.ROOT,
+            check=True,
         )
         self.assertEqual(done.stdout.strip(), "['svc'] False False")
 

@@ -111,8 +111,14 @@ class UndefinedNames(unittest.TestCase):
     def test_the_standard_library_has_no_undefined_names(self):
         """Hundreds of programs that work: whatever is found in them is a fault of the check."""
         library = Path(sysconfig.get_paths()["stdlib"])
-        files = [*library.glob("*.py"), *(each for name in ("email", "json", "xml", "html", "logging", "unittest")
-                 for each in (library / name).glob("*.py"))]
+        files = [
+            *library.glob("*.py"),
+            *(
+                each
+                for name in ("email", "json", "xml", "html", "logging", "unittest")
+                for each in (library / name).glob("*.py")
+            ),
+        ]
         found, seen = [], 0
         for file in files:
             code = file.read_text("utf-8", "replace")
@@ -140,7 +146,10 @@ class UndefinedNames(unittest.TestCase):
 class SelfAttributes(unittest.TestCase):
     def test_a_slip_in_an_attribute_of_self_is_an_error(self):
         for statement, message in (
-            ("yield self.htp.get('x')", "'self.htp' is not defined by the class or its base; did you mean 'self.http'?"),
+            (
+                "yield self.htp.get('x')",
+                "'self.htp' is not defined by the class or its base; did you mean 'self.http'?",
+            ),
             ("self.get_record(stream)", "did you mean 'self.get_records'?"),
             ("def go(): return self.confg", "did you mean 'self.config'?"),
             ("[self.stat for _ in ()]", "did you mean 'self.state'?"),
@@ -148,7 +157,9 @@ class SelfAttributes(unittest.TestCase):
             (found,) = errors(inside(statement))
             self.assertIn(message, found)
         own = GOOD + "    base_url = 'x'\n\n    def full(this) -> str:\n        return this.base_ulr\n"
-        self.assertIn("'this.base_ulr' is not defined by the class or its base; did you mean 'this.base_url'?", errors(own)[0])
+        self.assertIn(
+            "'this.base_ulr' is not defined by the class or its base; did you mean 'this.base_url'?", errors(own)[0]
+        )
 
     def test_an_attribute_that_resembles_nothing_is_a_warning(self):
         self.assertEqual(
@@ -201,8 +212,12 @@ class SelfAttributes(unittest.TestCase):
 class Frameworks(unittest.TestCase):
     def test_a_method_of_almost_the_right_name_is_pointed_out(self):
         for name, written in (
-            ("get_records", "get_record"), ("get_streams", "get_stream"), ("check_connection", "check_conection"),
-            ("get_records", "read_records"), ("get_streams", "streams"), ("check_connection", "check"),
+            ("get_records", "get_record"),
+            ("get_streams", "get_stream"),
+            ("check_connection", "check_conection"),
+            ("get_records", "read_records"),
+            ("get_streams", "streams"),
+            ("check_connection", "check"),
         ):
             (message,) = errors(GOOD.replace(f"def {name}(", f"def {written}("))
             self.assertIn(f"does not implement {name}: def {name}(self", message)
@@ -218,7 +233,9 @@ class Frameworks(unittest.TestCase):
         self.assertIn("import of 'dlt' is not allowed; write a class that extends AbstractSource", found[1])
         self.assertIn("get_records(self, stream) yields their records", found[1])
         self.assertIn("'@dlt.source' is not available; write a class that extends AbstractSource", found[4])
-        self.assertIn("'@dlt.resource' is not available; return its name from get_streams and yield its records", found[8])
+        self.assertIn(
+            "'@dlt.resource' is not available; return its name from get_streams and yield its records", found[8]
+        )
         self.assertIn("self.authentication", found[10])
         self.assertIn("'@dlt.resource' is not available", found[12])
         self.assertIn("'dlt.pipeline' is not available", found[16])
@@ -232,9 +249,13 @@ class Frameworks(unittest.TestCase):
             "    def streams(self, config):\n        return []\n"
         )
         found = " ".join(errors(airbyte))
-        self.assertIn("import of 'airbyte_cdk.sources' is not allowed; write a class that extends AbstractSource", found)
+        self.assertIn(
+            "import of 'airbyte_cdk.sources' is not allowed; write a class that extends AbstractSource", found
+        )
         self.assertIn("streams() becomes get_streams(self)", found)
-        self.assertIn("must not require 'logger', 'config': the platform calls check_connection(); use self.log and", found)
+        self.assertIn(
+            "must not require 'logger', 'config': the platform calls check_connection(); use self.log and", found
+        )
         self.assertIn("does not implement get_streams: def get_streams(self); did you mean 'streams' to be it?", found)
         singer = " ".join(errors("import singer\nsinger.write_record('a', {})\nimport singer_sdk\n"))
         self.assertIn("'singer.write_record' is not available; yield SourceRecord(id=…, data=…)", singer)

@@ -45,7 +45,8 @@ def data_of(value):
 class Lines(unittest.TestCase):
     def test_a_line_has_the_id_first_and_then_the_data_in_its_order(self):
         self.assertEqual(
-            line_of(SourceRecord("7", {"b": 1, "a": [True, None]})), '{"_record_id":"7","b":1,"a":[true,null]}\n',
+            line_of(SourceRecord("7", {"b": 1, "a": [True, None]})),
+            '{"_record_id":"7","b":1,"a":[true,null]}\n',
         )
 
     def test_a_record_without_data_is_its_id(self):
@@ -60,7 +61,10 @@ class Lines(unittest.TestCase):
     def test_ids_become_text(self):
         when = datetime.date(2024, 1, 2)
         for given, expected in (
-            (5, "5"), (Decimal("1.50"), "1.50"), (uuid.UUID(int=1), str(uuid.UUID(int=1))), (when, "2024-01-02"),
+            (5, "5"),
+            (Decimal("1.50"), "1.50"),
+            (uuid.UUID(int=1), str(uuid.UUID(int=1))),
+            (when, "2024-01-02"),
             (Colour.RED, "red"),
         ):
             self.assertEqual(json.loads(line_of(SourceRecord(given, {"a": 1})))["_record_id"], expected)
@@ -88,7 +92,10 @@ class Lines(unittest.TestCase):
     def test_a_list_or_tuple_stands_for_the_records_in_it(self):
         one, two, three = SourceRecord("1", {"a": 1}), {"_record_id": "2", "b": 2}, SourceRecord("3", {"c": 3})
         for items in (
-            [[one, two, three]], [(one, two), three], [one, [two], (three,)], [[], one, (), [two, three]],
+            [[one, two, three]],
+            [(one, two), three],
+            [one, [two], (three,)],
+            [[], one, (), [two, three]],
             iter([one, [two, three]]),
         ):
             ((page, count),) = RecordEncoder().encode_pages(items)
@@ -121,7 +128,8 @@ class Values(unittest.TestCase):
         for digits in ("1.10", "123456789012345678901234567890.123456789", "1E+30", "-1E-10", "0E-10"):
             self.assertIn(f'"v":{digits}}}', line_of(SourceRecord("1", {"v": Decimal(digits)})))
         self.assertIn(
-            '"v":[1.10,{"w":2.20}]', line_of(SourceRecord("1", {"v": [Decimal("1.10"), {"w": Decimal("2.20")}]})),
+            '"v":[1.10,{"w":2.20}]',
+            line_of(SourceRecord("1", {"v": [Decimal("1.10"), {"w": Decimal("2.20")}]})),
         )
 
     def test_text_that_looks_like_a_decimal_stays_text(self):
@@ -165,7 +173,8 @@ class Values(unittest.TestCase):
     def test_lone_surrogates_become_u_fffd_and_pairs_their_character(self):
         line = encode_page([SourceRecord("\udc00", {"a": "x\ud800y", "b": "\ud83d\ude00", "\ud800": 1})])
         self.assertEqual(
-            json.loads(line.decode("utf-8")), {"_record_id": "\ufffd", "a": "x\ufffdy", "b": "😀", "\ufffd": 1},
+            json.loads(line.decode("utf-8")),
+            {"_record_id": "\ufffd", "a": "x\ufffdy", "b": "😀", "\ufffd": 1},
         )
 
     def test_nul_is_kept_as_an_escape(self):
@@ -208,7 +217,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(pages[0][1], 1)
 
     def test_a_record_of_five_megabytes_passes(self):
-        (page, count), = RecordEncoder().encode_pages([SourceRecord("1", {"a": "x" * 5_000_000})])
+        ((page, count),) = RecordEncoder().encode_pages([SourceRecord("1", {"a": "x" * 5_000_000})])
         self.assertEqual((count, len(page)), (1, 5_000_026))
 
     def test_nesting_is_limited_and_a_circle_is_found(self):
@@ -230,12 +239,14 @@ class Previews(unittest.TestCase):
         item = Record(4, {"d": datetime.date(2024, 1, 1), "n": Decimal("1.5"), "_record_id": "x"})
         self.assertEqual(preview_record(item), {"id": "4", "data": {"d": "2024-01-01", "n": 1.5}})
         self.assertEqual(
-            RecordEncoder().preview_line(Record("1", {"n": Decimal("1.10")})), b'{"id":"1","data":{"n":1.10}}',
+            RecordEncoder().preview_line(Record("1", {"n": Decimal("1.10")})),
+            b'{"id":"1","data":{"n":1.10}}',
         )
 
     def test_state_and_bodies_are_encoded_by_the_same_rules(self):
         self.assertEqual(
-            to_json({"since": datetime.date(2024, 1, 1), "n": [Decimal("1.10")]}), b'{"since":"2024-01-01","n":[1.10]}',
+            to_json({"since": datetime.date(2024, 1, 1), "n": [Decimal("1.10")]}),
+            b'{"since":"2024-01-01","n":[1.10]}',
         )
 
 

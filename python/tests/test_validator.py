@@ -12,7 +12,9 @@ HEAD = (
     "from svc.source.base import AbstractSource\nfrom svc.source.models import SourceRecord\n"
     "from typing import Iterator\n"
 )
-GOOD = HEAD + '''
+GOOD = (
+    HEAD
+    + """
 
 class ShopSource(AbstractSource):
     def get_streams(self) -> list:
@@ -23,7 +25,8 @@ class ShopSource(AbstractSource):
 
     def get_records(self, stream: str) -> Iterator[SourceRecord]:
         yield SourceRecord("1", {})
-'''
+"""
+)
 METHODS = GOOD.partition("class ShopSource(AbstractSource):\n")[2]
 
 
@@ -46,17 +49,23 @@ def inside(statement):
 
 class Shape(unittest.TestCase):
     def test_a_good_source_has_no_errors_and_no_warnings(self):
-        self.assertEqual(check(GOOD), {
-            "valid": True,
-            "errors": [],
-            "warnings": [],
-            "extracted_source_name": "shop_source",
-            "extracted_streams": ["orders", "customers"],
-            "extracted_schema": {
-                "config_class_name": None, "config_fields": [], "auth_class_name": None, "auth_type": None,
+        self.assertEqual(
+            check(GOOD),
+            {
+                "valid": True,
+                "errors": [],
+                "warnings": [],
+                "extracted_source_name": "shop_source",
+                "extracted_streams": ["orders", "customers"],
+                "extracted_schema": {
+                    "config_class_name": None,
+                    "config_fields": [],
+                    "auth_class_name": None,
+                    "auth_type": None,
+                },
+                "streams_need_run": False,
             },
-            "streams_need_run": False,
-        })
+        )
 
     def test_a_bad_source_has_the_same_keys(self):
         for code in ("def", "import os", "", "\0", "x" * 600_000):
@@ -65,7 +74,8 @@ class Shape(unittest.TestCase):
             self.assertFalse(report["valid"] or report["streams_need_run"])
             self.assertIsNone(report["extracted_streams"])
             self.assertEqual(
-                set(report["extracted_schema"]), {"config_class_name", "config_fields", "auth_class_name", "auth_type"},
+                set(report["extracted_schema"]),
+                {"config_class_name", "config_fields", "auth_class_name", "auth_type"},
             )
 
     def test_a_syntax_error_has_its_line_and_column_from_zero(self):
@@ -78,7 +88,7 @@ class Shape(unittest.TestCase):
             self.assertTrue(any("syntax error" in message for message in errors(code)), code)
 
     def test_columns_count_characters(self):
-        (item,) = [each for each in check(inside("x = 'üüü'; eval('1')"))["errors"]]
+        (item,) = check(inside("x = 'üüü'; eval('1')"))["errors"]
         self.assertEqual((item["line"], item["column"]), (15, 19))
 
     def test_all_errors_come_at_once_ordered_by_line(self):
@@ -124,16 +134,34 @@ class Imports(unittest.TestCase):
 
     def test_modules_that_must_never_be_allowed(self):
         for module in (
-            "importlib", "builtins", "ctypes", "shutil", "pathlib", "io", "tempfile", "threading", "multiprocessing",
-            "asyncio", "signal", "gc", "inspect", "pickle",
+            "importlib",
+            "builtins",
+            "ctypes",
+            "shutil",
+            "pathlib",
+            "io",
+            "tempfile",
+            "threading",
+            "multiprocessing",
+            "asyncio",
+            "signal",
+            "gc",
+            "inspect",
+            "pickle",
         ):
             self.refuse(f"import {module}", module)
 
     def test_a_module_the_cell_lacks_is_refused_with_what_exists_instead(self):
         for module, hint in (
-            ("pandas", "plain Python"), ("numpy", "plain Python"), ("httpx", "self.http"), ("pytz", "zoneinfo"),
-            ("bs4", "html.parser"), ("jwt", "jwt_encode"), ("pydantic", "SourceConfig"),
-            ("no_such_module", "docs/custom-sources.md"), ("svc.nothing", "svc.source.base"),
+            ("pandas", "plain Python"),
+            ("numpy", "plain Python"),
+            ("httpx", "self.http"),
+            ("pytz", "zoneinfo"),
+            ("bs4", "html.parser"),
+            ("jwt", "jwt_encode"),
+            ("pydantic", "SourceConfig"),
+            ("no_such_module", "docs/custom-sources.md"),
+            ("svc.nothing", "svc.source.base"),
         ):
             (message,) = errors(inside(f"import {module}"))
             self.assertIn(f"import of '{module}' is not allowed", message)
@@ -145,9 +173,15 @@ class Imports(unittest.TestCase):
 
     def test_allowed_modules_pass_in_every_form(self):
         for statement in (
-            "import json", "import xml.etree.ElementTree as ET", "from xml.etree import ElementTree", "import xml",
-            "from collections import abc", "from http import HTTPStatus", "import svc.http as h\nh.urlencode({})",
-            "from svc import http", "from email.utils import parsedate_to_datetime",
+            "import json",
+            "import xml.etree.ElementTree as ET",
+            "from xml.etree import ElementTree",
+            "import xml",
+            "from collections import abc",
+            "from http import HTTPStatus",
+            "import svc.http as h\nh.urlencode({})",
+            "from svc import http",
+            "from email.utils import parsedate_to_datetime",
         ):
             self.assertEqual(errors(inside(statement)), [], statement)
 
@@ -239,10 +273,12 @@ class SourceClass(unittest.TestCase):
             GOOD + "    def helper(self, *args: int, **kwargs: int) -> None: ...\n",
             GOOD.replace("AbstractSource", "Source"),
             GOOD.replace("from svc.source.base import AbstractSource", "import svc.source.base as b").replace(
-                "(AbstractSource)", "(b.AbstractSource)",
+                "(AbstractSource)",
+                "(b.AbstractSource)",
             ),
             GOOD.replace(
-                "import AbstractSource", "import AbstractSource as Base",
+                "import AbstractSource",
+                "import AbstractSource as Base",
             ).replace("(AbstractSource)", "(Base)"),
             GOOD.replace("import AbstractSource", "import *"),
         ):
@@ -267,16 +303,25 @@ class SourceClass(unittest.TestCase):
         second = "\nclass Second(AbstractSource):\n" + METHODS.replace('"orders", "customers"', '"second"')
         code = GOOD + second + "\nclass Third(AbstractSource):\n    pass\n"
         report = check(code)
-        self.assertEqual((
-            report["valid"], report["extracted_streams"], report["extracted_source_name"],
-        ), (True, ["second"], "second"))
+        self.assertEqual(
+            (
+                report["valid"],
+                report["extracted_streams"],
+                report["extracted_source_name"],
+            ),
+            (True, ["second"], "second"),
+        )
         self.assertIn("'Second' is used, 'ShopSource', 'Third' not", " ".join(warnings(code)))
 
     def test_the_name_is_the_attribute_or_the_class_name_in_snake_case(self):
         for definition, expected in (
-            ("class ShopSource", "shop_source"), ("class GitHubIssues", "git_hub_issues"), (
-                "class HTTPSource2", "http_source2",
-            ), ("class X", "x"),
+            ("class ShopSource", "shop_source"),
+            ("class GitHubIssues", "git_hub_issues"),
+            (
+                "class HTTPSource2",
+                "http_source2",
+            ),
+            ("class X", "x"),
         ):
             self.assertEqual(check(GOOD.replace("class ShopSource", definition))["extracted_source_name"], expected)
         for line in ('    name = "my_shop"\n', '    name: str = "my_shop"\n'):
@@ -287,7 +332,8 @@ class SourceClass(unittest.TestCase):
 class Streams(unittest.TestCase):
     def read(self, returned, before="", attribute="", after=""):
         code = GOOD.replace('return ["orders", "customers"]', returned).replace(
-            "\nclass Shop", f"\n{before}\nclass Shop",
+            "\nclass Shop",
+            f"\n{before}\nclass Shop",
         )
         report = check(code.replace("(AbstractSource):\n", f"(AbstractSource):\n{attribute}") + after)
         self.assertTrue(report["valid"], report["errors"])
@@ -312,7 +358,12 @@ class Streams(unittest.TestCase):
             ("return STREAMS", "STREAMS = ['a']\nSTREAMS += ['b']", "", ""),
             ("return STREAMS", "STREAMS = ['a']\nSTREAMS = ['b']", "", ""),
             ("return STREAMS", "STREAMS = OTHER\nOTHER = STREAMS", "", ""),
-            ("return self.streams", "", "    streams = ['x']\n", "    def f(self) -> None:\n        self.streams = ['y']\n"),
+            (
+                "return self.streams",
+                "",
+                "    streams = ['x']\n",
+                "    def f(self) -> None:\n        self.streams = ['y']\n",
+            ),
             ("x = ['a']\n        return x", "", "", ""),
             ("yield 'a'", "", "", ""),
             ("return list({[1]: 2})", "", "", ""),
@@ -323,15 +374,20 @@ class Streams(unittest.TestCase):
 
     def test_wrong_streams_are_errors(self):
         for returned, words in (
-            ("return 'orders'", "must return a list"), ("return [1]", "1 is none"), ("return ['']", "non-empty"),
-            ("pass", "returns nothing"), ("return None", "must return a list"),
+            ("return 'orders'", "must return a list"),
+            ("return [1]", "1 is none"),
+            ("return ['']", "non-empty"),
+            ("pass", "returns nothing"),
+            ("return None", "must return a list"),
         ):
             (message,) = errors(GOOD.replace('return ["orders", "customers"]', returned))
             self.assertIn(words, message)
 
 
 class Schema(unittest.TestCase):
-    CODE = GOOD.replace("import SourceRecord", "import SourceAuth, SourceConfig, SourceRecord") + '''
+    CODE = (
+        GOOD.replace("import SourceRecord", "import SourceAuth, SourceConfig, SourceRecord")
+        + '''
 
 class BaseConfig(SourceConfig):
     url: str
@@ -352,23 +408,34 @@ class ShopAuth(SourceAuth):
     type = "api_key"
     token: str
 '''.replace("Optional", "typing.Optional").replace("ClassVar", "typing.ClassVar")
+    )
 
     def test_fields_have_name_hint_and_whether_they_are_required(self):
         schema = check("import typing\n" + self.CODE)["extracted_schema"]
-        self.assertEqual((schema["config_class_name"], schema["auth_class_name"], schema["auth_type"]), (
-            "ShopConfig", "ShopAuth", "api_key",
-        ))
+        self.assertEqual(
+            (schema["config_class_name"], schema["auth_class_name"], schema["auth_type"]),
+            (
+                "ShopConfig",
+                "ShopAuth",
+                "api_key",
+            ),
+        )
         fields = [(field["name"], field["type_hint"], field["required"]) for field in schema["config_fields"]]
-        self.assertEqual(fields, [
-            ("url", "str", True),
-            ("pages", "list[int]", True),
-            ("size", "int", False),
-            ("region", "typing.Optional[str]", True),
-            ("note", "typing.Optional[str]", False),
-        ])
+        self.assertEqual(
+            fields,
+            [
+                ("url", "str", True),
+                ("pages", "list[int]", True),
+                ("size", "int", False),
+                ("region", "typing.Optional[str]", True),
+                ("note", "typing.Optional[str]", False),
+            ],
+        )
 
     def test_plain_classes_and_dataclasses_of_usual_names_count(self):
-        code = GOOD + '''
+        code = (
+            GOOD
+            + """
 from dataclasses import dataclass, field
 
 
@@ -382,18 +449,31 @@ class SourceConfig:
 class ShopSourceAuth:
     auth_type: str = "bearer"
     token: str
-'''
+"""
+        )
         schema = check(code)["extracted_schema"]
-        self.assertEqual([(field["name"], field["required"]) for field in schema["config_fields"]], [
-            ("url", True), ("tags", False), ("bare", True),
-        ])
-        self.assertEqual((schema["config_class_name"], schema["auth_class_name"], schema["auth_type"]), (
-            "SourceConfig", "ShopSourceAuth", "bearer",
-        ))
+        self.assertEqual(
+            [(field["name"], field["required"]) for field in schema["config_fields"]],
+            [
+                ("url", True),
+                ("tags", False),
+                ("bare", True),
+            ],
+        )
+        self.assertEqual(
+            (schema["config_class_name"], schema["auth_class_name"], schema["auth_type"]),
+            (
+                "SourceConfig",
+                "ShopSourceAuth",
+                "bearer",
+            ),
+        )
 
     def test_the_type_may_be_a_literal_hint(self):
         code = self.CODE.replace('type = "api_key"', 'type: Literal["basic"]').replace(
-            "\nclass Shop", "\nfrom typing import Literal\nclass Shop", 1,
+            "\nclass Shop",
+            "\nfrom typing import Literal\nclass Shop",
+            1,
         )
         self.assertEqual(check("import typing\n" + code)["extracted_schema"]["auth_type"], "basic")
 
@@ -416,10 +496,13 @@ class Advice(unittest.TestCase):
     def test_missing_type_hints_are_named(self):
         code = GOOD.replace("stream: str) -> Iterator[SourceRecord]", "stream)")
         code += "\ndef helper(a: int, *, b):\n    return a\n"
-        self.assertEqual(warnings(code), [
-            "get_records has no type hint for 'stream' and what it returns",
-            "helper has no type hint for 'b' and what it returns",
-        ])
+        self.assertEqual(
+            warnings(code),
+            [
+                "get_records has no type hint for 'stream' and what it returns",
+                "helper has no type hint for 'b' and what it returns",
+            ],
+        )
 
     def test_another_name_than_the_one_it_is_saved_under(self):
         self.assertEqual(warnings(GOOD, "shop_source"), [])

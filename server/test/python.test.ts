@@ -30,5 +30,6 @@ test('the Python tests pass', { timeout: 300_000 }, async (context) => {
   assert.equal(code, 0, said)
   const ran = /^Ran (\d+) tests? in .*$/m.exec(said)
   assert.ok(Number(ran?.[1]) > 0, said)
+  for (const [line] of said.matchAll(/^note: .*$/gm)) context.diagnostic(line)
   context.diagnostic(`Python: ${ran![0]}${/skipped=\d+/.exec(said) ? `, ${/skipped=\d+/.exec(said)![0]}` : ''}`)
 })

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import Any, Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, Callable
 
 from svc.errors import ConfigError
 from svc.signing import basic_credentials
@@ -29,7 +30,7 @@ class Authenticator:
     def __init__(
         self,
         authentication: Mapping[str, Any],
-        send: Callable[..., dict],
+        send: Callable[..., dict[str, Any]],
         keep_refresh_token: Callable[[str], None] = lambda token: None,
     ) -> None:
         """`keep_refresh_token` is called with a refresh token that replaces the one given, before it is used."""
@@ -67,7 +68,8 @@ class Authenticator:
         return bool(held)
 
     def _fetch_token(self) -> None:
-        url, client, secret = (self.params.get(name) for name in ("token_url", "client_id", "client_secret"))
+        url, client = self.params["token_url"], self.params["client_id"]
+        secret = self.params.get("client_secret")
         in_form = {"client_id": client, "client_secret": secret}
         if secret is None:
             status, body = self._ask(url, {}, {"client_id": client})
@@ -89,7 +91,7 @@ class Authenticator:
         self._token = token
         self._ends_at = time.monotonic() + max(_seconds(body.get("expires_in")) - EARLY_SECONDS, 1)
 
-    def _ask(self, url: str, headers: dict[str, str], fields: dict[str, str]) -> tuple[int, dict]:
+    def _ask(self, url: str, headers: dict[str, str], fields: dict[str, str]) -> tuple[int, dict[str, Any]]:
         grant = {"grant_type": "client_credentials"}
         if self.type == "oauth2_refresh_token":
             grant = {"grant_type": "refresh_token", "refresh_token": self.params["refresh_token"]}

@@ -22,7 +22,8 @@ from svc.source.records import RecordEncoder, each_record
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        code: int = options.run(options)
+        return code
     except BrokenPipeError:
         return 0
     except Exception as error:
@@ -49,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command.add_argument("--config", metavar="FILE", help="a JSON file with the settings for self.config")
         command.add_argument(
-            "--auth-type", default="none", help="api_key, bearer, basic, oauth2_client_credentials, oauth2_refresh_token …"
+            "--auth-type",
+            default="none",
+            help="api_key, bearer, basic, oauth2_client_credentials, oauth2_refresh_token …",
         )
         command.add_argument("--auth-param", action="append", default=[], metavar="NAME=VALUE", help="repeat for each")
         command.add_argument(
@@ -91,7 +94,10 @@ def _validate(options: Any) -> int:
         from cell.modules import ALLOWED_MODULES
         from cell.validator import validate
     except ImportError:
-        print("validation needs the folder 'cell' that stands beside 'svc' in the repository", file=sys.stderr)
+        print(
+            "validation needs a checkout of the service: run this in its folder python, or use `sluice source push`",
+            file=sys.stderr,
+        )
         return 2
     report = validate(Path(options.file).read_text("utf-8"), ALLOWED_MODULES)
     for item in (*report["errors"], *report["warnings"]):
@@ -134,10 +140,11 @@ def _streams(options: Any) -> int:
     return 0
 
 
-def _read_state(options: Any) -> dict:
-    if options.state and Path(options.state).exists():
-        return json.loads(Path(options.state).read_text("utf-8"))
-    return {}
+def _read_state(options: Any) -> dict[str, Any]:
+    if not options.state or not Path(options.state).exists():
+        return {}
+    state: dict[str, Any] = json.loads(Path(options.state).read_text("utf-8"))
+    return state
 
 
 def _keep_refresh_token(options: Any, token: str) -> None:

@@ -14,9 +14,10 @@ import time
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 from urllib.parse import urljoin, urlsplit
 
 from svc.errors import ConfigError
@@ -51,13 +52,13 @@ class LaptopTransport:
         self._log = log
         self._authenticator = Authenticator(authentication or {}, self._send, keep_refresh_token)
 
-    def request(self, requests: list[dict]) -> list[dict]:
+    def request(self, requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if len(requests) == 1:
             return [self._answer(requests[0])]
         with ThreadPoolExecutor(min(PARALLEL, len(requests))) as pool:
             return list(pool.map(self._answer, requests))
 
-    def _answer(self, request: dict) -> dict:
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         tries = max(int(request.get("retries") or 0), 0) + 1
         safe = request["method"] in _SAFE
         for attempt in range(tries):
@@ -79,7 +80,7 @@ class LaptopTransport:
             self._sleep(wait)
         return answer
 
-    def _authenticated(self, request: dict) -> dict:
+    def _authenticated(self, request: dict[str, Any]) -> dict[str, Any]:
         if not request.get("authenticate", True):
             return self._follow(request, {})
         answer = self._follow(request, self._authenticator.headers())
@@ -87,7 +88,7 @@ class LaptopTransport:
             answer = self._follow(request, self._authenticator.headers())
         return answer
 
-    def _follow(self, request: dict, secret: Mapping[str, str]) -> dict:
+    def _follow(self, request: dict[str, Any], secret: Mapping[str, str]) -> dict[str, Any]:
         url, method, body = request["url"], request["method"], request["body"]
         headers = {**secret, **request["headers"]}
         origin = urlsplit(url)[:2]
@@ -107,7 +108,7 @@ class LaptopTransport:
 
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: float | None
-    ) -> dict:
+    ) -> dict[str, Any]:
         if urlsplit(url).scheme not in ("http", "https"):
             raise _Failure("refused", f"only http and https addresses can be requested, not {url!r}")
         sent = urllib.request.Request(url, data=body, method=method)
@@ -134,7 +135,7 @@ class _Failure(Exception):
         self.kind = kind
 
 
-def _read(response: Any, url: str) -> dict:
+def _read(response: Any, url: str) -> dict[str, Any]:
     raw = response.read(MAX_BODY_BYTES + 1)
     encoding = (response.headers.get("Content-Encoding") or "").lower()
     try:
@@ -164,7 +165,7 @@ def _retry_after(headers: Headers) -> float | None:
     return max(seconds, 0.0)
 
 
-def _describe_wait(wait: float, url: str, answer: dict) -> str:
+def _describe_wait(wait: float, url: str, answer: dict[str, Any]) -> str:
     if "error" in answer:
         return f"{answer['error']['message']}: waiting {wait:g} s before the next attempt"
     asked = _retry_after(Headers(answer["headers"])) is not None
@@ -173,4 +174,4 @@ def _describe_wait(wait: float, url: str, answer: dict) -> str:
 
 
 def _backoff(attempt: int) -> float:
-    return min(0.5 * 2**attempt, 30.0)
+    return float(min(0.5 * 2**attempt, 30.0))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from svc.source.fields import declared_fields, own_annotations
 from svc.source.models import ConfigError, SourceAuth, SourceConfig
+
+if TYPE_CHECKING:
+    from svc.http import HttpClient
+    from svc.log import Log
 
 __all__ = ["AbstractSource", "ConfigError", "Source", "SourceConfig"]
 
@@ -36,12 +41,12 @@ class AbstractSource(ABC):
     log               ``self.log.info("…")``; also debug, warning, error
     """
 
-    config: Any
-    authentication: Any
-    http: Any
-    http_client: Any
-    state: Any
-    log: Any
+    config: SourceConfig
+    authentication: SourceAuth
+    http: HttpClient
+    http_client: HttpClient
+    state: dict[str, Any]
+    log: Log
 
     def __init__(
         self, config: Any = None, authentication: Any = None, http: Any = None, state: Any = None, log: Any = None
@@ -79,7 +84,7 @@ def find_source(namespace: Mapping[str, Any]) -> type[AbstractSource]:
         )
     )
     leaves = _leaves(classes)
-    complete = [each for each in leaves if not each.__abstractmethods__]
+    complete = [each for each in leaves if not getattr(each, "__abstractmethods__", ())]
     if not leaves:
         raise ConfigError("the code defines no class that extends AbstractSource from svc.source.base")
     return (complete or leaves)[-1]
@@ -89,7 +94,7 @@ def build_source(
     cls: type[AbstractSource],
     *,
     config: Mapping[str, Any] | None,
-    authentication: Mapping[str, Any] | None,
+    authentication: Any,
     http: Any,
     state: Any,
     log: Any,
@@ -97,6 +102,7 @@ def build_source(
 ) -> AbstractSource:
     """A source ready for use. Authors may define an ``__init__`` of any shape, with or without calling super's.
 
+    ``authentication`` is a mapping with ``type`` and ``params``, or an object that fetches them when they are read.
     With ``strict`` false, missing settings are None instead of a ConfigError: for asking a source for its streams.
     """
     if cls.__abstractmethods__:
@@ -148,7 +154,7 @@ def find_class(cls: type, kind: type) -> type:
     if not plain:
         return kind
     found = _with_base(plain[-1], kind)
-    found._found_by_name = True
+    found._found_by_name = True  # type: ignore[attr-defined]
     return found
 
 
@@ -157,7 +163,7 @@ def build_settings(cls: type, values: dict[str, Any], strict: bool) -> Any:
     from_author = not cls.__module__.startswith("svc.") and "__init__" in vars(cls)
     if from_author and "__dataclass_fields__" not in vars(cls) and issubclass(cls, SourceConfig):
         return cls(**values)
-    settings = cls.__new__(cls)
+    settings: Any = cls.__new__(cls)  # type: ignore[call-overload]
     settings._fill(values, strict)
     prepare = getattr(settings, "__post_init__", None)
     complete = all(settings._is_set(name) for name in declared_fields(cls))
@@ -179,7 +185,8 @@ def _namespace(cls: type) -> Mapping[str, Any]:
     for function in vars(cls).values():
         function = getattr(function, "__func__", function)
         if hasattr(function, "__globals__"):
-            return function.__globals__
+            namespace: Mapping[str, Any] = function.__globals__
+            return namespace
     return {}
 
 
@@ -190,7 +197,7 @@ def _annotation(cls: type, name: str) -> Any:
 
 def _init_arguments(cls: type, known: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """What to call ``cls.__init__`` with, from the names of its parameters."""
-    init = cls.__init__
+    init: Any = cls.__init__  # type: ignore[misc]
     while hasattr(init, "__wrapped__"):
         init = init.__wrapped__
     code = getattr(init, "__code__", None)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import sys
 import typing
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Mapping
+from typing import Any
 
 from svc.errors import ConfigError
 
@@ -25,7 +26,7 @@ _OF_AUTHENTICATION = ("type", "auth_type", "params")
 
 def declared_fields(cls: type) -> dict[str, tuple[Any, Any]]:
     """Name → (type hint, default or MISSING) of a class and its bases, in the order they are written."""
-    cached = cls.__dict__.get("__svc_fields__")
+    cached: dict[str, tuple[Any, Any]] | None = cls.__dict__.get("__svc_fields__")
     if cached is not None:
         return cached
     fields: dict[str, tuple[Any, Any]] = {}
@@ -87,7 +88,8 @@ def own_annotations(cls: type) -> dict[str, Any]:
     """What the class itself annotates, as written: types, or text where the module postpones their evaluation."""
     if sys.version_info >= (3, 14):
         return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
-    return cls.__dict__.get("__annotations__", {})
+    own: dict[str, Any] = cls.__dict__.get("__annotations__", {})
+    return own
 
 
 def _resolved_annotations(cls: type) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def _fit_union(value: Any, hint: Any) -> Any:
     raise ConfigError(" or ".join(wanted))
 
 
-def _expect(value: Any, types: tuple, name: str, but: Any = ()) -> Any:
+def _expect(value: Any, types: tuple[type, ...], name: str, but: Any = ()) -> Any:
     if not isinstance(value, types) or (but and isinstance(value, but)):
         raise ConfigError(name)
     return value

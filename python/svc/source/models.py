@@ -13,7 +13,8 @@ Validation reads these classes from the code: field name, type hint, and whether
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from svc.errors import ConfigError, MissingSetting
 from svc.source.fields import declared_fields, fill_fields

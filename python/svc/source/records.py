@@ -22,8 +22,9 @@ import math
 import re
 import secrets
 import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from json import encoder as _json_encoder
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable
 
 from svc.source.models import SourceRecord
 from svc.source.values import CONVERSIONS, as_dict, describe, find_conversion, from_decimal, id_text, key_text
@@ -34,19 +35,24 @@ PAGE_BYTES = 64 * 1024
 FLUSH_SECONDS = 1.0
 ID_FIELD = "_record_id"
 
+Encode = Callable[[Any, int], Iterable[str]]
+
 # Private-use characters around random text: no data holds it by accident, and no escape splits it.
 _MARK = "\ue000" + secrets.token_hex(8) + "\ue001"
 _MARKED = re.compile('"' + _MARK + r'(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
-_quote: Callable[[str], str] = _json_encoder.c_encode_basestring or _json_encoder.py_encode_basestring
+# None in a Python that was built without them.
+_c_quote: Callable[[str], str] | None = getattr(_json_encoder, "c_encode_basestring", None)
+_c_make_encoder: Callable[..., Encode] | None = getattr(_json_encoder, "c_make_encoder", None)
+_quote: Callable[[str], str] = _c_quote or _json_encoder.py_encode_basestring
 
 
 class RecordError(ValueError):
     """A record that cannot be written: too large, too deep, or of a type JSON has no place for."""
 
 
-def _make_encoder(default: Callable[[Any], Any], sort_keys: bool = False) -> Callable[[Any, int], Iterable[str]]:
-    if _json_encoder.c_make_encoder is not None:
-        return _json_encoder.c_make_encoder(None, default, _quote, None, ":", ",", sort_keys, False, False)
+def _make_encoder(default: Callable[[Any], Any], sort_keys: bool = False) -> Encode:
+    if _c_make_encoder is not None:
+        return _c_make_encoder(None, default, _quote, None, ":", ",", sort_keys, False, False)
     slow = json.JSONEncoder(
         ensure_ascii=False,
         check_circular=False,
@@ -137,7 +143,8 @@ class RecordEncoder:
 
     def preview_record(self, item: Any) -> dict[str, Any]:
         """The same as plain values; a Decimal becomes the nearest float."""
-        return json.loads(self.preview_line(item))
+        record: dict[str, Any] = json.loads(self.preview_line(item))
+        return record
 
     def encode_value(self, value: Any) -> bytes:
         """Any value as JSON text, by the rules for records: for state, request bodies and log lines."""
@@ -231,7 +238,7 @@ class RecordEncoder:
             )
 
 
-def each_record(items: Iterable[Any]) -> Iterator[Any]:
+def each_record(items: Iterable[Any]) -> Generator[Any, None, None]:
     """What was yielded, one by one: a list or tuple stands for the records in it."""
     for item in items:
         if type(item) is SourceRecord or not isinstance(item, (list, tuple)):

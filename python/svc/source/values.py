@@ -10,7 +10,8 @@ import enum
 import fractions
 import ipaddress
 import uuid
-from typing import Any, Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, Callable
 
 from svc.source.models import SourceRecord
 
@@ -82,7 +83,7 @@ def _from_bytes(value: Any) -> str:
 
 
 def _isoformat(value: Any) -> str:
-    return value.isoformat()
+    return str(value.isoformat())
 
 
 CONVERSIONS: dict[type, Callable[[Any], Any]] = {
