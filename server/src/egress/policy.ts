@@ -6,6 +6,7 @@
  * only checked answers are dialled; redirects are followed by hand and begin again at the first check.
  */
 import type { Socket } from 'node:net'
+import type { Dispatcher } from 'undici'
 import { createDial, createDispatcher, type DialOptions } from './connect.ts'
 import { createGuard, type Listener } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
