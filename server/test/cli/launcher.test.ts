@@ -16,12 +16,20 @@ after(() => {
   for (const each of [folder, fakes]) rmSync(each, { recursive: true, force: true })
 })
 
+const trees: string[] = []
+after(() => {
+  // Left only where a test failed.
+  for (const left of trees.filter(isAlive)) process.kill(Number(left.split(' ')[0]), 'SIGKILL')
+})
+
 async function startWorker(env: Record<string, string> = {}) {
   const { connection, drop } = await cloneDatabase(1)
   const settings = { ...databaseSettings(connection), ...env }
   const launcher = startProgram(process.execPath, [BIN, 'worker'], { env: environment(folder, settings) })
   await launcher.said(/Sluice worker is running/)
-  return { launcher, drop, tree: findTree(launcher.child.pid!) }
+  const tree = findTree(launcher.child.pid!)
+  trees.push(...tree)
+  return { launcher, drop, tree }
 }
 
 for (const [how, env] of [
@@ -32,7 +40,6 @@ for (const [how, env] of [
     const { launcher, tree, drop } = await startWorker(env)
     assert.ok(tree.length >= 3, 'launcher, worker and executor')
     launcher.child.kill('SIGKILL')
-    await launcher.ended
     assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 10_000), [])
     await drop()
   })
