@@ -169,7 +169,7 @@ export interface Fetch {
   /** The whole answer in memory: 60 seconds and 64 MiB unless told otherwise. */
   (url: string | URL, request?: FetchRequest): Promise<WholeAnswer>
   /** The answer as a stream: no deadline and no size limit unless given. Destroy its body to give up. */
-  stream(url: string | URL, request?: FetchRequest): Promise<StreamAnswer>
+  stream(url: string | URL, request?: Omit<FetchRequest, 'room' | 'group'>): Promise<StreamAnswer>
   /** Tokens that were obtained on the way: secrets like those of the settings. */
   readonly obtained: readonly string[]
 }
