@@ -44,7 +44,6 @@ async function attempt(job: Job, folder: string): Promise<void> {
         answers.push(resolve)
         process.send!({ save })
       }),
-    committed: silent,
     progress: silent,
     saveSchema: silent,
     checkpointEvery: { bytes: Number.MAX_SAFE_INTEGER, records: 3000, ms: 3_600_000 },

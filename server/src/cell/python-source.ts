@@ -47,7 +47,7 @@ export function pythonSource(options: PythonSourceOptions): Source<Settings> {
     streams: options.streams.includes(DYNAMIC_STREAMS) ? 'dynamic' : options.streams,
     auth_types: Object.keys(authenticationTypes),
     settings,
-    capabilities: { incremental: resumable, resumable, parallel: false, columns: false, encodings: ['ndjson'] },
+    capabilities: { incremental: resumable, resumable, columns: false, encodings: ['ndjson'] },
     example_config: {
       name: options.source_name,
       stream: options.streams[0] ?? 'stream',
@@ -59,8 +59,11 @@ export function pythonSource(options: PythonSourceOptions): Source<Settings> {
       await requireConnection(inputOf(options, context))
     },
     listStreams: (context) => listStreams(inputOf(options, context)),
+    // Only its code knows what it yields, and that only by running.
+    describe: async (_context, wanted) =>
+      wanted.map((stream) => ({ stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null })),
     async read(context) {
-      return { encoding: 'ndjson', columns: null, pages: readPages(options, context, resumable) }
+      return { columns: null, pages: readPages(options, context, resumable) }
     },
   }
 }

@@ -46,9 +46,16 @@ export function checkSource(
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
     if (traits.settings) faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
   }
-  if (traits.settings && references.run_found === false)
-    faults.push(`${path}.config.run_id: there is no run with this id`)
+  if (references.missing_run) faults.push(missingRun(source.config, references.missing_run, path))
   return traits
+}
+
+/** By the setting that names it, where one does. */
+function missingRun(config: unknown, id: string, path: string): string {
+  const [setting] = Object.entries(config ?? {}).find(([, value]) => String(value).toLowerCase() === id) ?? []
+  return setting === undefined
+    ? `${path}.config: there is no run with the id ${id}`
+    : `${path}.config.${setting}: there is no run with this id`
 }
 
 export function checkDestination(

@@ -21,7 +21,7 @@ import { checkDestination, checkSource, findEndpointFaults } from './endpoint-fa
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { findReadableParts } from './readable-outputs.ts'
-import { asConnector, type CustomRow, loadReferences, wantedBy } from './references.ts'
+import { asConnector, type CustomRow, loadReferences, outputsOf, wantedBy } from './references.ts'
 import {
   type ResolvedDestination,
   type ResolvedSource,
@@ -149,7 +149,7 @@ async function callConnector(
     signal,
     egress: { ...services.egress, connect: limitAnswers(services.egress.connect, signal) },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    outputs: await readOutputs(services, organizationId, probed.endpoint.config),
+    outputs: await readOutputs(services, organizationId, probed),
     fault: quiet,
   }
   if (probed.kind === 'destination') {
@@ -185,15 +185,15 @@ function limitAnswers(connect: Egress['connect'], signal: AbortSignal): Egress['
   }
 }
 
-/** Of the outputs in the blob store a source sees the one it names, if it is the organization's own. */
+/** Of the outputs in the blob store a source sees those it names, if they are the organization's own. */
 async function readOutputs(
   { db, blobs }: ProbeServices,
   organizationId: string,
-  config: Record<string, unknown>,
+  { kind, endpoint }: Probed,
 ): Promise<OutputReader> {
-  const runId = config.run_id
-  const parts = typeof runId === 'string' ? await findReadableParts(db, organizationId, runId) : null
-  return { blobs, parts: (id) => (id === runId ? parts : null) }
+  const wanted = kind === 'source' ? outputsOf(findSource(endpoint.name), endpoint.config) : []
+  const readable = await findReadableParts(db, organizationId, wanted)
+  return { blobs, parts: (id) => readable[id.toLowerCase()] ?? null }
 }
 
 const aborted = (signal: AbortSignal) =>

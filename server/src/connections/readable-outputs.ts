@@ -5,17 +5,21 @@ import { type Queryable, sql } from '../database/database.ts'
 
 export type OutputParts = { key: string; size: number }[]
 
-/** Whatever the row says, only blobs of that very run are handed over. */
+/**
+ * The parts of the wanted runs' outputs by run id; what may not be read is left out. Whatever a row says, only blobs of that
+ * very run are handed over.
+ */
 export async function findReadableParts(
   db: Queryable,
   organizationId: string,
-  runId: string,
-): Promise<OutputParts | null> {
-  const id = runId.toLowerCase()
-  const row = await db.first<{ output_parts: OutputParts }>(sql`
-    SELECT output_parts FROM runs WHERE id::text = ${id} AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL`)
-  if (!row) return null
-  return row.output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key))
-    ? row.output_parts
-    : null
+  runIds: readonly string[],
+): Promise<Record<string, OutputParts>> {
+  if (runIds.length === 0) return {}
+  const rows = await db.query<{ id: string; output_parts: OutputParts }>(sql`
+    SELECT id, output_parts FROM runs
+     WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL`)
+  const own = rows.filter(({ id, output_parts }) =>
+    output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key)),
+  )
+  return Object.fromEntries(own.map(({ id, output_parts }) => [id, output_parts]))
 }

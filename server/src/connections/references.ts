@@ -7,7 +7,7 @@ import { DYNAMIC_STREAMS } from '../cell/validate.ts'
 import type { Zygote } from '../cell/zygote.ts'
 import type { Source, SourceCapabilities } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
-import { isObject } from '../connectors/settings/settings.ts'
+import { applyDefaults, findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
 import { type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import type { Json } from '../json/json.ts'
@@ -36,8 +36,8 @@ export interface References {
   destination: SavedRow | null
   custom: CustomRow | null
   domain: { id: string; name: string } | null
-  /** False where the settings name the output of a run that is not there. */
-  run_found?: boolean
+  /** A run whose output the settings name, and which is not there. */
+  missing_run?: string | null
 }
 
 /** The ids and names that a config of any shape gives. What is malformed is left out here and refused by the check. */
@@ -138,24 +138,34 @@ export function openSaved(
   }
 }
 
-/** The run whose output the settings of a source name, if any. */
-export function runWantedBy(config: unknown): string | null {
-  const source = isObject(config) && isObject(config.source) ? config.source : {}
-  const runId = isObject(source.config) ? source.config.run_id : undefined
-  return typeof runId === 'string' ? runId : null
+/** The runs whose outputs the settings of an inline source name. Settings that do not fit name none; the check says why. */
+export function runsWantedBy(config: unknown): string[] {
+  const { name, config: settings = {} } = isObject(config) && isObject(config.source) ? config.source : {}
+  return typeof name === 'string' ? outputsOf(findSource(name), settings) : []
 }
 
-/** Where a domain is named, only runs of its pipelines count. */
-export const hasRun = async (
+/** The outputs that a source wants to read with these settings. */
+export function outputsOf(source: Source | undefined, settings: unknown): string[] {
+  if (!source?.outputs || findSettingsFaults(source.settings, settings, '').length > 0) return []
+  const wanted = source.outputs(applyDefaults(source.settings, settings))
+  return wanted.filter((id) => UUID.test(id)).map((id) => id.toLowerCase())
+}
+
+/** The first of the runs that the organization does not have. Where a domain is named, only runs of its pipelines count. */
+export async function findMissingRun(
   db: Queryable,
   organizationId: string,
-  runId: string,
+  ids: string[],
   domainId: string | null = null,
-): Promise<boolean> =>
-  (await db.first(sql`
-    SELECT 1 FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
-     WHERE r.organization_id = ${organizationId} AND r.id::text = ${runId.toLowerCase()}
-       AND (${domainId}::uuid IS NULL OR p.domain_id = ${domainId})`)) !== null
+): Promise<string | null> {
+  if (ids.length === 0) return null
+  const row = await db.first<{ id: string }>(sql`
+    SELECT w.id FROM unnest(${ids}::uuid[]) AS w (id)
+     WHERE NOT EXISTS (
+       SELECT 1 FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+        WHERE r.id = w.id AND r.organization_id = ${organizationId} AND (${domainId}::uuid IS NULL OR p.domain_id = ${domainId})) LIMIT 1`)
+  return row?.id ?? null
+}
 
 /** What a check needs to know of a source, built in or custom. */
 export interface SourceTraits {

@@ -29,10 +29,12 @@
  * DuckDB read all but lists and negative intervals as they are, MySQL all but booleans, bytes, zones and lists. A year above
  * 9999 or before 1, or `infinity`, is written as PostgreSQL writes it; a destination that has no such time refuses the row.
  *
- * A destination lists the encodings it accepts, best first; the source gives the first of them that it can.
+ * A destination lists the encodings it accepts, best first; the engine asks the source for the first of them that it can
+ * give.
  *
  * Exactly-once loading rests on the **mark**: what a destination has committed of a pipeline, written in the same
- * transaction as the data. Where the mark and our own database differ, the mark is right.
+ * transaction as the data. Where the mark and our own database differ, the mark is right. Systems that have no such
+ * transaction recognise a **batch** instead (`Commits`).
  */
 import type { Static, TObject, TSchema } from 'typebox'
 import type { BlobStore } from '../blobs/blobs.ts'
@@ -94,7 +96,6 @@ export interface Page {
 }
 
 export interface Reading {
-  encoding: Encoding
   /** The columns where the source knows them; always given with `tsv`. */
   columns: Column[] | null
   /** Where one reading differs from the source's capability: a table in order of its cursor resumes, a whole one does not. */
@@ -181,8 +182,8 @@ export interface FetchRequest extends WholeRequest {
 
 export interface ReadContext<Settings = Record<string, unknown>> extends SourceContext<Settings> {
   stream: string
-  /** What the destination accepts, best first. */
-  accepts: readonly Encoding[]
+  /** What the pages are to hold: one of the encodings that the source can give. */
+  encoding: Encoding
   sync: Sync
   /** Applied by sources that declare `columns`; for the others the engine does it. */
   columns: ColumnChoice
@@ -198,11 +199,21 @@ export interface SourceCapabilities {
   own_cursor?: boolean
   /** Pages carry cursors, and a read given `resume` goes on right after that page. */
   resumable: boolean
-  /** Reads several ranges at once. */
-  parallel: boolean
   /** Applies `columns` by itself, where the data lies. */
   columns: boolean
+  /** What it can give. */
   encodings: readonly Encoding[]
+}
+
+/** What a source knows of a stream before it is read. Forms and column pickers are drawn from it. */
+export interface StreamDescription {
+  stream: string
+  /** Null where only reading would tell. */
+  columns: Column[] | null
+  primary_key: string[]
+  /** Columns by which an incremental read could go on, the best first. */
+  cursor_fields: string[]
+  estimated_rows: number | null
 }
 
 interface Declaration<Settings extends TObject> {
@@ -227,11 +238,15 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
   /** Throws a ConnectorError that says what is wrong and what to do; returning means it works. */
   check(context: SourceContext<Static<Settings>>): Promise<void>
   listStreams(context: SourceContext<Static<Settings>>): Promise<string[]>
+  /** One description for each of the streams, in their order. It may look at the beginning of the data, never at all of it. */
+  describe(context: SourceContext<Static<Settings>>, streams: readonly string[]): Promise<StreamDescription[]>
+  /** The runs of the same organization whose outputs it reads; only these are opened to it, as `context.outputs`. */
+  outputs?(config: Static<Settings>): string[]
   read(context: ReadContext<Static<Settings>>): Promise<Reading>
 }
 
 /**
- * What a destination has committed of a pipeline. `seq` orders all runs, `attempt` the tries of one run. At checkpoint 0
+ * What a destination has committed of a pipeline, where it keeps a mark. `seq` orders all runs, `attempt` the tries of one run. At checkpoint 0
  * nothing of that run is in, and the cursor is still the one of the run before it.
  */
 export interface Mark {
@@ -245,13 +260,22 @@ export interface Mark {
 
 export interface DestinationCapabilities {
   write: readonly WriteMode[]
+  /** What it accepts, best first. */
   encodings: readonly Encoding[]
-  /**
-   * `mark`: keeps its own mark and commits it with the data. `output`: the run's output file is all there is, and the
-   * run row is its mark.
-   */
-  commits: 'mark' | 'output'
+  commits: Commits
 }
+
+/**
+ * On what exactly-once loading rests.
+ *
+ *   mark     it keeps a mark of its own and commits it in one transaction with the data.
+ *   batch    it has no transaction over both, but recognises a batch by its identity (`batchId`): what is committed between
+ *            two checkpoints, sent again after a crash, changes nothing. The engine keeps every batch with us before it is
+ *            sent, and sends the one in doubt again byte for byte. Nothing of a run may be visible before `publish`; where
+ *            the system cannot hide it, the connector's page says so.
+ *   output   the run's output file is all there is, and the run row is its mark.
+ */
+export type Commits = 'mark' | 'batch' | 'output'
 
 export interface LoadContext<Settings = Record<string, unknown>> extends Context<Settings> {
   pipeline_id: string
@@ -259,6 +283,11 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
   stream: string
   seq: number
   attempt: number
+  /**
+   * The attempt that began this reading. One that goes on after a lost worker keeps it; one that begins anew has its own,
+   * so that its batches are not taken for those of the reading that was given up.
+   */
+  reading: number
   sync: Sync
   encoding: Encoding
   columns: Column[] | null
@@ -295,6 +324,14 @@ export interface Load {
   abort(): Promise<void>
 }
 
+/** The identity of a batch, for destinations whose `commits` is `batch`: the same for the same rows, and for no others. */
+export function batchId(
+  { pipeline_id, run_id, reading }: Pick<LoadContext, 'pipeline_id' | 'run_id' | 'reading'>,
+  checkpoint: number,
+): string {
+  return `${pipeline_id}/${run_id}/${reading}/${checkpoint}`
+}
+
 /** The form of a run's output file. */
 export interface OutputShape {
   format: 'jsonl' | 'csv' | 'parquet'
@@ -309,8 +346,8 @@ export interface Destination<Settings extends TObject = TObject> extends Declara
   check(context: Context<Static<Settings>>): Promise<void>
   /**
    * Takes the mark for this attempt, so that older ones match nothing from now on, and returns what stood there: the
-   * mark of this run (resume), of an earlier one (its cursor is the state), or null. Destinations whose `commits` is
-   * `output` return null.
+   * mark of this run (resume), of an earlier one (its cursor is the state), or null. Without a mark of its own it returns
+   * null: our database fences then, for a batch is saved with us, on condition of the attempt, before it is sent.
    */
   fence(context: FenceContext<Static<Settings>>): Promise<Mark | null>
   /** Called once the reading is open, so that encoding and columns are known. */

@@ -24,7 +24,7 @@ function describeConnector(connector: Connector): string[] {
 }
 
 function describeSource({ streams, auth_types, capabilities }: Source): string {
-  const { incremental, resumable, parallel, columns, encodings } = capabilities
+  const { incremental, resumable, columns, encodings } = capabilities
   return table([
     [
       'Streams',
@@ -38,7 +38,6 @@ function describeSource({ streams, auth_types, capabilities }: Source): string {
       'After a lost worker',
       yesNo(resumable, 'goes on from the last checkpoint', 'begins again; nothing is seen twice'),
     ],
-    ['Several ranges at once', yesNo(parallel, 'yes', 'no')],
     ['Columns', yesNo(columns, 'chosen where the data lies', 'chosen by the engine')],
     ['Encodings', code(encodings)],
   ])

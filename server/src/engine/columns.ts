@@ -6,7 +6,7 @@
  * for it says that there is nothing to hide.
  */
 import { createHash } from 'node:crypto'
-import type { ColumnChoice, Page } from '../connectors/contract.ts'
+import type { Column, ColumnChoice, Page } from '../connectors/contract.ts'
 import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
 
 /** What becomes of a field that is kept: the key it is written under (JSON text, latin1), and whether it is hashed. */
@@ -44,12 +44,29 @@ export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
   }
 }
 
-function planColumn(choice: ColumnChoice, rawKey: string): ColumnPlan | null {
-  const name = decodeString(rawKey)
+/** The columns that a reading declares, after the choice. What is hashed is a text of its own. */
+export function chosenColumns(columns: readonly Column[] | null, choice: ColumnChoice): Column[] | null {
+  if (columns === null) return null
+  return columns.flatMap((column) => {
+    const kept = chooseName(choice, column.name)
+    if (kept === null) return []
+    if (choice.hash?.includes(column.name)) return [{ name: kept, type: 'text' as const }]
+    return [{ ...column, name: kept }]
+  })
+}
+
+/** The name under which a field is kept, or null. */
+function chooseName(choice: ColumnChoice, name: string): string | null {
   if (choice.include && !choice.include.includes(name)) return null
   if (choice.exclude?.includes(name)) return null
-  const renamed = choice.rename && Object.hasOwn(choice.rename, name) ? choice.rename[name]! : null
-  const key = renamed === null ? rawKey : Buffer.from(JSON.stringify(renamed)).toString('latin1')
+  return choice.rename && Object.hasOwn(choice.rename, name) ? choice.rename[name]! : name
+}
+
+function planColumn(choice: ColumnChoice, rawKey: string): ColumnPlan | null {
+  const name = decodeString(rawKey)
+  const kept = chooseName(choice, name)
+  if (kept === null) return null
+  const key = kept === name ? rawKey : Buffer.from(JSON.stringify(kept)).toString('latin1')
   return { key, hash: choice.hash?.includes(name) ?? false }
 }
 

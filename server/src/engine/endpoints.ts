@@ -1,22 +1,15 @@
-/** The two connectors of a run, found, with their settings checked and defaulted, and the contexts they are called with. */
-import { createFetch } from '../connectors/authentication/fetch.ts'
+/** The two connectors of a run, found, with their settings checked and defaulted. */
 import {
   ConnectorError,
-  type Context,
   type Destination,
+  type Encoding,
   type FailureKind,
-  type FenceContext,
-  type Fetch,
-  type LoadContext,
-  type ReadContext,
-  type Reading,
   type Source,
 } from '../connectors/contract.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { applyDefaults, findSettingsFaults } from '../connectors/settings/settings.ts'
 import { MalformedJson } from '../json/malformed.ts'
 import type { Host, Job } from './job.ts'
-import type { Start } from './resume-point.ts'
 
 export interface Endpoints {
   source: Source
@@ -43,82 +36,23 @@ export async function findEndpoints(job: Job, host: Host): Promise<Endpoints> {
   }
 }
 
-function baseContext(job: Job, host: Host, signal: AbortSignal): Omit<Context, 'config'> {
-  return {
-    signal,
-    egress: host.egress,
-    log: host.log,
-    outputs: { parts: (runId) => (Object.hasOwn(job.outputs, runId) ? job.outputs[runId]! : null), blobs: host.blobs },
-    fault: (point) => host.fault(point),
-  }
+/** The first that the destination accepts and the source can give. */
+export function chooseEncoding(job: Job, { source, destination }: Endpoints): Encoding {
+  const given = engineChooses(job, source) ? ['ndjson'] : source.capabilities.encodings
+  const encoding = destination.capabilities.encodings.find((candidate) => given.includes(candidate))
+  if (encoding !== undefined) return encoding
+  throw new ConnectorError(
+    'config',
+    `${source.display_name} gives ${given.join(', ')}, and ${destination.display_name} accepts ${destination.capabilities.encodings.join(', ')}.`,
+  )
 }
 
-export function fenceContext(job: Job, host: Host, endpoints: Endpoints): FenceContext {
-  const { pipeline_id, run_id, seq, attempt } = job
-  return {
-    ...baseContext(job, host, host.signal),
-    config: endpoints.destinationConfig,
-    pipeline_id,
-    run_id,
-    seq,
-    attempt,
-  }
+/** Columns are chosen by the engine, inside of JSON lines, where the source does not do it itself. */
+export function engineChooses(job: Job, source: Source): boolean {
+  return hasColumnChoice(job) && !source.capabilities.columns
 }
 
-export function readContext(
-  job: Job,
-  host: Host,
-  signal: AbortSignal,
-  endpoints: Endpoints,
-  start: Start,
-): ReadContext {
-  const { source, destination } = endpoints
-  // Columns are chosen inside JSON by the engine, so a source that can not choose must not give anything else.
-  const mustGiveJson = hasColumnChoice(job) && !source.capabilities.columns
-  return {
-    ...baseContext(job, host, signal),
-    config: endpoints.sourceConfig,
-    authentication: job.source.authentication,
-    fetch: fetchFor(job, host, signal),
-    stream: job.source.stream,
-    accepts: mustGiveJson ? ['ndjson'] : destination.capabilities.encodings,
-    sync: job.sync,
-    columns: job.columns,
-    state: start.state,
-    resume: start.resume,
-  }
-}
-
-function fetchFor({ source: { authentication } }: Job, host: Host, signal: AbortSignal): Fetch {
-  return host.authenticate?.(authentication, signal) ?? createFetch({ egress: host.egress, authentication, signal })
-}
-
-export function loadContext(
-  job: Job,
-  host: Host,
-  signal: AbortSignal,
-  endpoints: Endpoints,
-  reading: Reading,
-): LoadContext {
-  const { pipeline_id, run_id, seq, attempt, sync, schema } = job
-  return {
-    ...baseContext(job, host, signal),
-    config: endpoints.destinationConfig,
-    pipeline_id,
-    run_id,
-    stream: job.source.stream,
-    seq,
-    attempt,
-    sync,
-    encoding: reading.encoding,
-    columns: reading.columns,
-    resumable: reading.resumable ?? endpoints.source.capabilities.resumable,
-    schema,
-    saveSchema: (columns, changes) => host.saveSchema(columns, changes),
-  }
-}
-
-export function hasColumnChoice(job: Job): boolean {
+function hasColumnChoice(job: Job): boolean {
   const { include, exclude, rename, hash } = job.columns
   return include !== undefined || [exclude, hash].some((names) => names?.length) || Object.keys(rename ?? {}).length > 0
 }

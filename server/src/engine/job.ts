@@ -81,8 +81,6 @@ export interface Host {
   mayBegin(): void
   /** Keeps a checkpoint, conditionally on the attempt. Throws when a newer attempt has the run. */
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>
-  /** The destination has committed the checkpoint. `state` is what the next run would go on from if this one ended now. */
-  committed(checkpoint: { checkpoint: number; cursor: Json; state: Json }): void
   progress(counts: Counts): void
   saveSchema(columns: Column[], changes: string[]): void
   /** Absent: the engine's own sizes (checkpoints.ts). Tests make checkpoints small with it. */

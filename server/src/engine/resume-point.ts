@@ -10,7 +10,8 @@
  * move the state, or the rows it never showed would be skipped for ever. `seq` is the run that wrote the point; a mark
  * that was only fenced by a newer run still carries its writer's point.
  */
-import { ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
+import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
+import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import type { Json } from '../json/json.ts'
 import type { Counts, Job, Part } from './job.ts'
 
@@ -25,19 +26,27 @@ export interface Point {
   published: boolean
   /** What had been moved when it was written. */
   counts: Counts
+  /** Only where batches may have to be sent again: the attempt that began the reading, and the columns of its rows. */
+  batch?: { reading: number; columns: Column[] | null }
 }
 
 /** What points call `tsv`, so that an older worker which takes a run over during an upgrade reads them too. */
 const STORED_TSV = 'copy'
 
-export function writePoint({ counts, encoding, ...point }: Point): Json {
-  return { sluice: 1, ...point, encoding: encoding === 'tsv' ? STORED_TSV : encoding, counts: { ...counts } }
+export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
+  return {
+    sluice: 1,
+    ...point,
+    encoding: encoding === 'tsv' ? STORED_TSV : encoding,
+    counts: { ...counts },
+    ...(batch && { batch: batch as unknown as Json }),
+  }
 }
 
 /** Reads a point back. Null where nothing was kept, or where it is none of ours. */
 export function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
-  const { seq, encoding, resumable, resume, state, done, published, counts } = cursor
+  const { seq, encoding, resumable, resume, state, done, published, counts, batch } = cursor
   if (typeof seq !== 'number') return null
   return {
     seq,
@@ -48,7 +57,14 @@ export function readPoint(cursor: Json): Point | null {
     done: done === true,
     published: published === true,
     counts: readCounts(counts ?? null),
+    ...(batch === undefined ? {} : { batch: readBatch(batch) }),
   }
+}
+
+/** It comes from our own database alone. */
+function readBatch(value: Json): NonNullable<Point['batch']> {
+  const { reading, columns } = value as unknown as { reading: number; columns: StoredColumn[] | null }
+  return { reading, columns: columns && readKeptColumns(columns) }
 }
 
 /** They come back from the destination, which may say anything. */
@@ -65,6 +81,14 @@ function readCounts(value: Json): Counts {
   }
 }
 
+/** A batch that was saved with us and may not have arrived: it is sent again as it was. */
+export interface DoubtfulBatch {
+  checkpoint: number
+  cursor: Json
+  parts: Part[]
+  columns: Column[] | null
+}
+
 export interface Start extends Counts {
   /** The checkpoint that is already in; 0 at the beginning. */
   checkpoint: number
@@ -74,21 +98,40 @@ export interface Start extends Counts {
   done: boolean
   published: boolean
   parts: Part[]
+  /** The attempt that began the reading. */
+  reading: number
+  doubtful: DoubtfulBatch | null
 }
 
 /**
  * Decides where an attempt begins. The destination's mark was committed together with the data, so it wins over what our
  * database saved: a checkpoint that was saved but not committed is read again, and its part dropped from the list. Where
- * the output is all there is, the saved checkpoint is the mark.
+ * there is no mark, what was saved decides: it is all there is (`output`), or the last of its batches is sent again.
  */
-export function decideStart(job: Job, mark: Mark | null, commits: 'mark' | 'output', resumable: boolean): Start {
+export function decideStart(job: Job, mark: Mark | null, commits: Commits, resumable: boolean): Start {
   if (mark && (mark.seq > job.seq || (mark.seq === job.seq && mark.attempt > job.attempt))) {
     throw new ConnectorError('internal', 'This attempt was fenced: a newer one has the run.')
   }
-  const marked = readPoint(commits === 'mark' ? (mark?.cursor ?? null) : (job.resume?.cursor ?? null))
+  const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0
-  const state = job.sync.mode === 'incremental' ? decideState(job, marked) : null
-  const beginning: Start = {
+  const point = readPoint(cursor)
+  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : null)
+  if (!point || point.seq !== job.seq) return start
+  // A batch that was the last needs no source any more: all of them are with us.
+  const complete = commits === 'batch' && point.done
+  const goesOn = checkpoint > 0 && ((resumable && point.resumable) || complete)
+  if (!point.published && !goesOn) return start
+  const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
+  const { encoding, resume, done, published } = point
+  const same = { ...start, ...point.counts, encoding, resume, done, published, parts }
+  if (commits !== 'batch') return { ...same, checkpoint }
+  const { reading = job.attempt, columns = null } = point.batch ?? {}
+  const last = parts.filter((part) => part.checkpoint === checkpoint)
+  return { ...same, checkpoint: checkpoint - 1, reading, doubtful: { checkpoint, cursor, parts: last, columns } }
+}
+
+function beginning(job: Job, state: Json): Start {
+  return {
     checkpoint: 0,
     encoding: null,
     resume: null,
@@ -96,22 +139,11 @@ export function decideStart(job: Job, mark: Mark | null, commits: 'mark' | 'outp
     done: false,
     published: false,
     parts: [],
+    reading: job.attempt,
+    doubtful: null,
     records_read: 0,
     records_written: 0,
     bytes_written: 0,
-  }
-  if (!marked || marked.seq !== job.seq) return beginning
-  if (!marked.published && (checkpoint === 0 || !resumable || !marked.resumable)) return beginning
-  const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
-  return {
-    ...beginning,
-    ...marked.counts,
-    checkpoint,
-    encoding: marked.encoding,
-    resume: marked.resume,
-    done: marked.done,
-    published: marked.published,
-    parts,
   }
 }
 

@@ -102,7 +102,6 @@ function hostOf(log: BatchedLog): Host {
       log.hide(() => fetch.obtained)
       return fetch
     },
-    committed() {},
     progress: (counts) => send({ type: 'progress', counts }),
     saveSchema: (columns, changes) => send({ type: 'schema', columns, changes }),
     async resolveSource(source) {

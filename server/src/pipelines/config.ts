@@ -89,7 +89,7 @@ function findSyncFaults(config: PipelineConfig, source: SourceTraits, destinatio
         'cursor_field',
         `is required to read ${source.name} incrementally: name a column that grows with every change`,
       )
-    if (sync.write === 'replace' && commits === 'mark')
+    if (sync.write === 'replace' && commits !== 'output')
       fault(
         'write',
         'replace would drop what earlier incremental runs brought; use append, or upsert with a primary_key',

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
-import { hasRun, loadReferences, type References, runWantedBy, wantedBy } from '../connections/references.ts'
+import { findMissingRun, loadReferences, type References, runsWantedBy, wantedBy } from '../connections/references.ts'
 import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import {
@@ -146,10 +146,12 @@ export async function enterDomain(
   const references = await loadReferences(db, actor.organization_id, wantedBy(config), domainId)
   if (domainId !== null && references.domain === null) throw notFound('Domain')
   requirePermission(actor, 'pipelines:write', domainId)
-  const runId = runWantedBy(config)
-  if (runId !== null) {
+  const runs = runsWantedBy(config)
+  if (runs.length > 0) {
     const seen = visibleDomain(actor)
-    references.run_found = can(actor, 'pipelines:read', seen) && (await hasRun(db, actor.organization_id, runId, seen))
+    references.missing_run = can(actor, 'pipelines:read', seen)
+      ? await findMissingRun(db, actor.organization_id, runs, seen)
+      : runs[0]!
   }
   return references
 }

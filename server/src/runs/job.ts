@@ -1,6 +1,8 @@
 /** The job that an executor gets: made of the claimed row and of the configuration that was pinned with it. */
 import { findReadableParts } from '../connections/readable-outputs.ts'
+import { outputsOf } from '../connections/references.ts'
 import { readKeptColumns } from '../connectors/kept-columns.ts'
+import { findSource } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Checkpoint, Job } from '../engine/job.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
@@ -39,11 +41,9 @@ const resumePoint = (run: ClaimedRun): Checkpoint | null =>
         bytes_written: run.bytes_written,
       }
 
-/** Only outputs of the organization's own runs are handed over, and of those only the one that the source names. */
+/** Only outputs of the organization's own runs are handed over, and of those only the ones that the source names. */
 async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {
   const { source } = pinned.config
-  const wanted = source.name === 'file' && typeof source.config.run_id === 'string' ? source.config.run_id : null
-  if (wanted === null) return {}
-  const parts = await untilDatabaseAnswers(() => findReadableParts(services.db, run.organization_id, wanted))
-  return parts ? { [wanted]: parts } : {}
+  const wanted = source.custom ? [] : outputsOf(findSource(source.name), source.config)
+  return untilDatabaseAnswers(() => findReadableParts(services.db, run.organization_id, wanted))
 }

@@ -68,7 +68,7 @@ export function readPages(zygote: Zygote, code: string, options: ReadOptions, lo
   const log = (line: string): void => void logs.push(line)
   const context = {
     stream: 'a',
-    accepts: ['ndjson'],
+    encoding: 'ndjson',
     config: options.config ?? {},
     authentication: options.authentication ?? { type: 'none', params: {} },
     egress: options.egress,

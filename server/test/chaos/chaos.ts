@@ -352,7 +352,7 @@ async function expectedHash({ source }: ReturnType<typeof configOf>): Promise<st
     signal: new AbortController().signal,
     state: null,
     resume: null,
-    accepts: ['ndjson'],
+    encoding: 'ndjson',
     sync: { mode: 'full_refresh' },
     columns: {},
   }

@@ -6,12 +6,14 @@ import { after, before, describe, it } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { openEngine } from '../../src/connectors/duckdb.ts'
+import { fileSource } from '../../src/connectors/file/source.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import { nastyRows, plainRows } from '../harness/conformance.ts'
 import { type FileServer, startFileServer } from '../harness/file-server.ts'
 import { assertSameRows } from '../harness/ledger.ts'
 import { lineSource } from '../harness/line-source.ts'
 import { openRunBench, type RunBench } from '../harness/run-bench.ts'
+import { sourceContext } from '../harness/source-context.ts'
 
 let bench: RunBench
 let server: FileServer
@@ -163,6 +165,42 @@ describe('json lines', () => {
       'source',
       /UTF-8/,
     )
+  })
+})
+
+describe('what a file holds', () => {
+  const describeFile = async (config: Record<string, unknown>) => {
+    const [description] = await fileSource.describe(sourceContext(bench, fileSource, { config }), ['rows'])
+    const { columns, estimated_rows } = description!
+    return { columns: columns?.map(({ name, type }) => `${name} ${type}`) ?? null, estimated_rows }
+  }
+
+  it('is told by its head', async () => {
+    assert.deepEqual(
+      await describeFile({ url: server.put('a.jsonl', '{"a":1,"b":"2024-01-01"}\n{"a":1.5,"c":null}') }),
+      {
+        columns: ['a decimal', 'b date', 'c text'],
+        estimated_rows: 2,
+      },
+    )
+    assert.deepEqual(await describeFile({ url: server.put('a.csv', 'zip,n,on\n007,1,true\n08,2.5,false\n') }), {
+      columns: ['zip text', 'n decimal', 'on boolean'],
+      estimated_rows: 2,
+    })
+    const long = Array.from({ length: 40_000 }, (_, at) => `{"id":${at},"text":"${'x'.repeat(60)}"}`).join('\n')
+    assert.deepEqual(await describeFile({ url: server.put('long.jsonl', long) }), {
+      columns: ['id int64', 'text text'],
+      estimated_rows: null,
+    })
+    assert.deepEqual(await describeFile({ url: server.put('empty.jsonl', '') }), { columns: [], estimated_rows: 0 })
+  })
+
+  it('is told by the end of a Parquet file, with its number of rows', async () => {
+    const { bytes } = await write(['{"id":1,"flag":true}', '{"id":2,"flag":null}'], { format: 'parquet' })
+    assert.deepEqual(await describeFile({ url: server.put('small.parquet', bytes) }), {
+      columns: ['id int64', 'flag boolean'],
+      estimated_rows: 2,
+    })
   })
 })
 

@@ -1,10 +1,64 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
-import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { Sync } from '../../src/connectors/contract.ts'
+import { postgresSource } from '../../src/connectors/postgres/source/source.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
+import { sourceContext } from '../harness/source-context.ts'
+
+describe('a stream of postgres is described', () => {
+  let p: PostgresBench
+  before(async () => {
+    p = await openPostgresBench()
+  })
+  after(() => p?.close())
+  const describeStreams = async (streams: string[], extra: Record<string, unknown> = {}) =>
+    postgresSource.describe(sourceContext(p.bench, postgresSource, { config: { ...p.config, ...extra } }), streams)
+
+  it('with types, nullability, key, cursor candidates and about how many rows', async () => {
+    await p.query(`CREATE TABLE described (id int8 PRIMARY KEY, net inet NOT NULL, price numeric(10,2), at timestamptz(3) NOT NULL, day date, other int4);
+      INSERT INTO described SELECT g, '10.0.0.1', 1, now() FROM generate_series(1, 500) g; ANALYZE described`)
+    const [table] = await describeStreams(['public.described'])
+    assert.deepEqual(
+      table!.columns!.map(({ name, type, native, nullable }) => [name, type, native!.type, nullable]),
+      [
+        ['id', 'int64', 'int8', false],
+        ['net', 'text', 'inet', false],
+        ['price', 'decimal(10,2)', 'numeric(10,2)', true],
+        ['at', 'timestamptz', 'timestamptz(3)', false],
+        ['day', 'date', 'date', true],
+        ['other', 'int32', 'int4', true],
+      ],
+    )
+    assert.deepEqual(table!.primary_key, ['id'])
+    assert.deepEqual(table!.cursor_fields, ['at', 'day', 'id'])
+    assert.equal(table!.estimated_rows, 500)
+  })
+
+  it('also where it is a view, a partitioned table, empty or a query', async () => {
+    await p.query(`CREATE TABLE blank (id int4); CREATE VIEW seen AS SELECT 1 AS n, 'x'::text AS t;
+      CREATE TABLE parts (id int4, day date) PARTITION BY RANGE (day); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
+      INSERT INTO parts SELECT g, '2020-05-05' FROM generate_series(1, 70) g; ANALYZE parts_1`)
+    const queries = { mine: 'SELECT 1::int2 AS a', broken: 'SELECT nothing FROM nowhere' }
+    const all = await describeStreams(['public.blank', 'public.seen', 'public.parts', 'mine', 'broken'], { queries })
+    assert.deepEqual(
+      all.map(({ stream, columns, estimated_rows }) => [
+        stream,
+        columns?.[0]?.type ?? null,
+        columns?.[0]?.nullable,
+        estimated_rows,
+      ]),
+      [
+        ['public.blank', 'int32', true, 0],
+        ['public.seen', 'int32', undefined, null],
+        ['public.parts', 'int32', true, 70],
+        ['mine', 'int16', undefined, null],
+        ['broken', null, undefined, null],
+      ],
+    )
+    await assert.rejects(describeStreams(['public.nowhere']), /There is no table, view or query/)
+  })
+})
 
 describe('source postgres', () => {
   let p: PostgresBench
@@ -29,17 +83,7 @@ describe('source postgres', () => {
       CREATE SCHEMA closed; CREATE TABLE closed.secret (a int);
       CREATE ROLE reader LOGIN PASSWORD 'reader-pw'; GRANT SELECT ON parent, seen, kept TO reader;
       GRANT USAGE ON SCHEMA "odd.schema" TO reader; GRANT SELECT ON "odd.schema"."t""q" TO reader`)
-    const { postgresSource } = await import('../../src/connectors/postgres/source/source.ts')
-    const context = (extra: object) => ({
-      config: { ...p.config, ...extra } as never,
-      authentication: NO_AUTHENTICATION,
-      signal: AbortSignal.timeout(10_000),
-      egress: p.bench.egress,
-      fetch: createFetch({ egress: p.bench.egress, authentication: NO_AUTHENTICATION }),
-      log: { debug() {}, info() {}, warn() {}, error() {} },
-      outputs: { parts: () => null, blobs: p.bench.blobs },
-      fault() {},
-    })
+    const context = (extra: object) => sourceContext(p.bench, postgresSource, { config: { ...p.config, ...extra } })
     const mine = { user: 'reader', password: 'reader-pw', queries: { totals: 'SELECT 1 AS a' } }
     assert.deepEqual(await postgresSource.listStreams(context(mine)), [
       'totals',

@@ -126,9 +126,9 @@ test('an executor is used again only where it says that it may be', async () => 
 test('the output of a run is read by another run only where it lies under its own name', async () => {
   const { row } = await supervise((run) => ({ type: 'success', reusable: true, outcome: outcomeOf(run) }))
   const { organization_id, id } = row
-  assert.equal((await findReadableParts(db, organization_id, id.toUpperCase()))?.length, 1)
-  assert.equal(await findReadableParts(db, other, id), null)
+  assert.equal((await findReadableParts(db, organization_id, [id.toUpperCase()]))[id]?.length, 1)
+  assert.deepEqual(await findReadableParts(db, other, [id]), {})
   await db.execute(sql`
     UPDATE runs SET output_parts = ${JSON.stringify([{ key: `${other}/runs/${id}/1-1.part`, size: 1 }])} WHERE id = ${id}`)
-  assert.equal(await findReadableParts(db, organization_id, id), null)
+  assert.deepEqual(await findReadableParts(db, organization_id, [id]), {})
 })

@@ -21,12 +21,21 @@ export function lineSource(lines: readonly string[], options: LineSourceOptions 
     streams: ['rows'],
     auth_types: [],
     settings: Type.Object({}),
-    capabilities: { incremental: true, resumable, parallel: false, columns: false, encodings: ['ndjson'] },
+    capabilities: { incremental: true, resumable, columns: false, encodings: ['ndjson'] },
     example_config: {},
     notes: '',
     async check() {},
     async listStreams() {
       return ['rows']
+    },
+    async describe(_context, wanted) {
+      return wanted.map((stream) => ({
+        stream,
+        columns: null,
+        primary_key: [],
+        cursor_fields: [],
+        estimated_rows: lines.length,
+      }))
     },
     async read({ state, resume, signal }) {
       async function* pages(): AsyncGenerator<Page> {
@@ -40,7 +49,7 @@ export function lineSource(lines: readonly string[], options: LineSourceOptions 
           yield { bytes, records: page.length, cursor: { line: at } }
         }
       }
-      return { encoding: 'ndjson', columns: null, pages: pages() }
+      return { columns: null, pages: pages() }
     },
   }
 }

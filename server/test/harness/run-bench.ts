@@ -67,7 +67,8 @@ export interface Attempt {
   log: string[]
   /** Every fault point that was passed, in order. */
   points: string[]
-  committed: number[]
+  /** Checkpoints that the destination has committed. */
+  commits: number
   progress: Counts[]
   schemas: { columns: Column[]; changes: string[] }[]
   /** From now on no checkpoint may begin, and the signal is aborted. */
@@ -117,7 +118,7 @@ export async function openRunBench(): Promise<RunBench> {
     const attempt: Omit<Attempt, 'done'> = {
       log: [],
       points: [],
-      committed: [],
+      commits: 0,
       progress: [],
       schemas: [],
       cancel: () => stop.abort(new ConnectorError('internal', 'The run was cancelled.')),
@@ -144,6 +145,7 @@ export async function openRunBench(): Promise<RunBench> {
       signal: options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal,
       fault(point) {
         attempt.points.push(point)
+        if (point === 'commit:after') attempt.commits += 1
         return options.fault?.(point)
       },
       mayBegin: () => stop.signal.throwIfAborted(),
@@ -151,7 +153,6 @@ export async function openRunBench(): Promise<RunBench> {
         if (row.attempt !== job.attempt) throw new ConnectorError('internal', 'This attempt was fenced by the run row.')
         row.resume = structuredClone(checkpoint)
       },
-      committed: ({ checkpoint }) => void attempt.committed.push(checkpoint),
       progress: (counts) => void attempt.progress.push(counts),
       saveSchema: (columns, changes) => void attempt.schemas.push({ columns, changes }),
       ...(options.checkpointRecords

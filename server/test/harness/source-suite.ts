@@ -1,9 +1,8 @@
 /** What every source must keep: see conformance.ts. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
-import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { ColumnChoice, Source, Sync } from '../../src/connectors/contract.ts'
+import { isColumnType } from '../../src/connectors/types/column-types.ts'
 import type { Job, Outcome } from '../../src/engine/execute.ts'
 import type { Json } from '../../src/json/json.ts'
 import type { AuthServer } from './auth-server.ts'
@@ -13,6 +12,7 @@ import type { OpenSourceFixture, Settings, SourceFixture } from './conformance.t
 import { assertSameRows, levelRow } from './ledger.ts'
 import { type AttemptOptions, openRunBench, type RunBench } from './run-bench.ts'
 import { createSaid } from './said.ts'
+import { sourceContext } from './source-context.ts'
 
 type Stream = Settings & { stream: string }
 
@@ -60,9 +60,24 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
 
     it('lists the stream it reads', async () => {
       const wanted = await fixture.stream(1)
-      const listed = await source.listStreams(await sourceContext(bench, source, wanted))
+      const listed = await source.listStreams(sourceContext(bench, source, wanted))
       assert.ok(listed.includes(wanted.stream), `${wanted.stream} in ${listed.join(', ')}`)
       if (source.streams !== 'dynamic') assert.deepEqual(listed, [...source.streams])
+    })
+
+    it('describes the stream as it reads it', async () => {
+      const wanted = await fixture.stream(20)
+      const context = sourceContext(bench, source, wanted)
+      const [description, ...more] = await source.describe(context, [wanted.stream])
+      assert.deepEqual([description?.stream, more], [wanted.stream, []])
+      const { columns, primary_key, cursor_fields, estimated_rows } = description!
+      assert.ok(estimated_rows === null || estimated_rows >= 0)
+      if (columns === null) return
+      const names = columns.map(({ name }) => name)
+      const { rows } = await read(job(wanted))
+      assert.deepEqual(names, Object.keys(JSON.parse(rows[0]!)))
+      assert.ok(columns.every(({ type }) => isColumnType(type)))
+      for (const name of [...primary_key, ...cursor_fields]) assert.ok(names.includes(name), name)
     })
 
     it('gives hard values as they are', async (test) => {
@@ -150,27 +165,5 @@ async function openGuarded(
     read: async (authentication, refreshTokens) =>
       (await read(job({ ...from, authentication }), refreshTokens ? { refreshTokens } : {})).rows.length,
     async close() {},
-  }
-}
-
-async function sourceContext(
-  bench: RunBench,
-  source: Source,
-  from: Stream,
-): Promise<Parameters<Source['listStreams']>[0]> {
-  const { applyDefaults } = await import('../../src/connectors/settings/settings.ts')
-  const { egress } = bench
-  const authentication = from.authentication ?? NO_AUTHENTICATION
-  const signal = AbortSignal.timeout(20_000)
-  const silent = { debug() {}, info() {}, warn() {}, error() {} }
-  return {
-    config: applyDefaults(source.settings, from.config),
-    authentication,
-    fetch: createFetch({ egress, authentication, signal }),
-    signal,
-    egress,
-    log: silent,
-    outputs: { parts: () => null, blobs: bench.blobs },
-    fault: () => undefined,
   }
 }

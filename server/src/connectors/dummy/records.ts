@@ -2,6 +2,9 @@
  * Invented records, each made from the seed and its position alone. They are written byte by byte into the page: a run of
  * ten million spends most of its time here, and strings would cost it twice the time and leave the collector far behind.
  */
+import type { Column } from '../contract.ts'
+import type { ColumnType } from '../types/column-types.ts'
+
 export const streams = ['creatures', 'plants'] as const
 export type Stream = (typeof streams)[number]
 
@@ -45,6 +48,25 @@ const BEFORE_DEPTH = bytesOf('","depth_m":')
 const BEFORE_NOTE = bytesOf('},"note":')
 const BEFORE_TIME = bytesOf(',"updated_at":"')
 const AFTER_TIME = bytesOf('Z"}\n')
+
+/** The fields of a record, in their order. */
+export function columnsOf(stream: Stream): Column[] {
+  const [whole, size] = stream === 'creatures' ? ['legs', 'weight_kg'] : ['leaves', 'height_m']
+  const types: Record<string, ColumnType> = {
+    _record_id: 'text',
+    id: 'int64',
+    name: 'text',
+    kind: 'text',
+    [whole]: 'int64',
+    [size]: 'decimal',
+    protected: 'boolean',
+    tags: 'json',
+    home: 'json',
+    note: 'text',
+    updated_at: 'timestamptz',
+  }
+  return Object.entries(types).map(([name, type]) => ({ name, type, nullable: name === 'note' }))
+}
 
 /** Writes one record at `start` and returns where it ends. */
 export function writeRecord(

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { ConnectorError, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
-import { LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
+import { columnsOf, LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
 
 const settings = Type.Object(
   {
@@ -55,7 +55,6 @@ export const dummySource: Source<typeof settings> = {
     incremental: true,
     own_cursor: true,
     resumable: true,
-    parallel: false,
     columns: false,
     encodings: ['ndjson'],
   },
@@ -80,8 +79,18 @@ To see what a failure looks like set \`fail_after\`; to have time to cancel a ru
     return [...streams]
   },
 
+  async describe({ config }, wanted) {
+    return wanted.map((stream) => ({
+      stream,
+      columns: columnsOf(stream as Stream),
+      primary_key: ['id'],
+      cursor_fields: ['updated_at'],
+      estimated_rows: config.records,
+    }))
+  },
+
   async read(context) {
-    return { encoding: 'ndjson', columns: null, pages: makePages(context) }
+    return { columns: null, pages: makePages(context) }
   },
 }
 

@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { watchSpace } from '../../blobs/disk-space.ts'
-import { type Column, ConnectorError, type Page, type ReadContext, type Reading } from '../contract.ts'
+import { type Column, ConnectorError, type Page, type Reading, type SourceContext } from '../contract.ts'
 import { type Engine, openEngine, quoteName, quoteText } from '../duckdb.ts'
 import type { OpenFile } from './open-file.ts'
 import type { FileSettings } from './settings.ts'
@@ -19,11 +19,42 @@ import { csvFields, parquetFields, type TableField } from './table-fields.ts'
 const PAGE_CHARACTERS = 128 * 1024
 const LONGEST_MESSAGE = 2000
 
-export async function readTable(file: OpenFile, context: ReadContext<FileSettings>): Promise<Reading> {
+export async function readTable(file: OpenFile, context: SourceContext<FileSettings>): Promise<Reading> {
+  const table = await openTable(file, context)
+  return { columns: columnsOf(table.fields), pages: streamRows(table, context.signal) }
+}
+
+/** The columns where the file says them, and its number of rows where it says that. */
+export async function describeTable(
+  file: OpenFile,
+  context: SourceContext<FileSettings>,
+): Promise<{ columns: Column[] | null; rows: number | null; pages: AsyncGenerator<Page>; close(): Promise<void> }> {
+  const table = await openTable(file, context)
+  try {
+    const rows = file.format === 'parquet' ? await countRows(table) : null
+    return { columns: columnsOf(table.fields), rows, pages: streamRows(table, context.signal), close: table.close }
+  } catch (error) {
+    await table.close()
+    throw explain(error, context.signal)
+  }
+}
+
+/** A file in a temporary folder, with DuckDB locked in there with it. */
+interface OpenTable {
+  connection: DuckDBConnection
+  path: string
+  /** What stands behind FROM. */
+  sql: string
+  fields: TableField[]
+  close(): Promise<void>
+}
+
+async function openTable(file: OpenFile, context: SourceContext<FileSettings>): Promise<OpenTable> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-file-'))
   let engine: Engine | null = null
-  const cleanUp = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     engine?.close()
+    engine = null
     await rm(folder, { recursive: true, force: true })
   }
   try {
@@ -32,17 +63,18 @@ export async function readTable(file: OpenFile, context: ReadContext<FileSetting
     await pipeline(rows, createWriteStream(path, { mode: 0o600 }), { signal: context.signal })
     engine = await openEngine(folder, context.signal)
     const { connection } = engine
-    const table = file.format === 'csv' ? csvTable(path, context.config) : `read_parquet(${quoteText(path)})`
-    const fields = file.format === 'csv' ? await csvFields(connection, table) : await parquetFields(connection, table)
-    return {
-      encoding: 'ndjson',
-      columns: columnsOf(fields),
-      pages: streamRows(connection, table, fields, context.signal, cleanUp),
-    }
+    const sql = file.format === 'csv' ? csvTable(path, context.config) : `read_parquet(${quoteText(path)})`
+    const fields = file.format === 'csv' ? await csvFields(connection, sql) : await parquetFields(connection, sql)
+    return { connection, path, sql, fields, close }
   } catch (error) {
-    await cleanUp()
+    await close()
     throw explain(error, context.signal)
   }
+}
+
+async function countRows({ connection, path }: OpenTable): Promise<number> {
+  const result = await connection.runAndReadAll(`SELECT num_rows FROM parquet_file_metadata(${quoteText(path)})`)
+  return Number(result.getRowsJson()[0]![0])
 }
 
 async function* withRoom(chunks: AsyncIterable<Buffer>, folder: string): AsyncGenerator<Buffer> {
@@ -69,20 +101,14 @@ function columnsOf(fields: readonly TableField[]): Column[] | null {
   }))
 }
 
-async function* streamRows(
-  connection: DuckDBConnection,
-  table: string,
-  fields: readonly TableField[],
-  signal: AbortSignal,
-  cleanUp: () => Promise<void>,
-): AsyncGenerator<Page> {
+async function* streamRows({ connection, sql, fields, close }: OpenTable, signal: AbortSignal): AsyncGenerator<Page> {
   try {
     const cells = fields.map(
       ({ name, json }) => `${quoteText(`${JSON.stringify(name)}:`)} || coalesce(${json}, 'null')`,
     )
     const line = cells.length === 0 ? "'{}'" : `'{' || ${cells.join(` || ',' || `)} || '}'`
     const result = await connection.stream(
-      `SELECT ${line} AS line FROM ${table} AS t(${fields.map((_, at) => quoteName(`c${at}`)).join(', ')})`,
+      `SELECT ${line} AS line FROM ${sql} AS t(${fields.map((_, at) => quoteName(`c${at}`)).join(', ')})`,
     )
     let text = ''
     let records = 0
@@ -101,7 +127,7 @@ async function* streamRows(
   } catch (error) {
     throw explain(error, signal)
   } finally {
-    await cleanUp()
+    await close()
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ReadContext, Reading, Source } from '../contract.ts'
+import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
 import { readJsonLines } from './read-json-lines.ts'
 import { type FileSettings, settings } from './settings.ts'
@@ -14,7 +15,7 @@ export const fileSource: Source<typeof settings> = {
   streams: [STREAM],
   auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
-  capabilities: { incremental: false, resumable: false, parallel: false, columns: false, encodings: ['ndjson'] },
+  capabilities: { incremental: false, resumable: false, columns: false, encodings: ['ndjson'] },
   example_config: {
     name: 'file',
     stream: STREAM,
@@ -44,13 +45,17 @@ it begins again, and nothing of it is seen in the destination before the end.`,
     return [STREAM]
   },
 
+  describe: (context, wanted) => Promise.all(wanted.map((stream) => describeFile(context, stream))),
+
+  outputs: ({ run_id }) => (run_id === undefined ? [] : [run_id]),
+
   read: openReading,
 }
 
 async function openReading(context: ReadContext<FileSettings>): Promise<Reading> {
   const file = await openFile(context)
   if (file.format === 'jsonl') {
-    return { encoding: 'ndjson', columns: null, pages: readJsonLines(file) }
+    return { columns: null, pages: readJsonLines(file) }
   }
   const { readTable } = await import('./read-table.ts')
   return readTable(file, context)

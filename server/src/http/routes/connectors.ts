@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { listDestinations, listSources } from '../../connections/discovery.ts'
 import { checkConnector, listConnectorStreams } from '../../connections/probes.ts'
-import { runWantedBy } from '../../connections/references.ts'
+import { runsWantedBy } from '../../connections/references.ts'
 import type { Services } from '../../services.ts'
 import { type Actor, requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
@@ -80,6 +80,6 @@ export function connectorRoutes(app: App, services: Services): void {
 /** A source may name the output of a run, and an API key may have the one permission without the other. */
 function probingActor(request: FastifyRequest): Actor {
   const actor = actorOf(request)
-  if (runWantedBy(request.body) !== null) requirePermission(actor, 'pipelines:read')
+  if (runsWantedBy(request.body).length > 0) requirePermission(actor, 'pipelines:read')
   return actor
 }

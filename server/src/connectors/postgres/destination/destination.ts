@@ -22,28 +22,24 @@ import { applicationOf, ensureMarks, fence, type LoadAttempt } from './marks.ts'
 const settings = Type.Object(
   {
     ...connectionSettings,
-    schema: Type.Optional(
-      overridable(
-        Type.String({
-          minLength: 1,
-          default: 'public',
-          description: 'Schema of the table; created where it is missing.',
-        }),
-      ),
+    schema: overridable(
+      Type.String({
+        minLength: 1,
+        default: 'public',
+        description: 'Schema of the table; created where it is missing.',
+      }),
     ),
     table: Type.Optional(
       overridable(
         Type.String({ minLength: 1, description: 'Name of the table. Default: the last part of the stream.' }),
       ),
     ),
-    statement_timeout_seconds: Type.Optional(
-      overridable(
-        Type.Integer({
-          minimum: 0,
-          default: 3600,
-          description: 'The server ends a statement, and so the load of one checkpoint, that takes longer. 0: never.',
-        }),
-      ),
+    statement_timeout_seconds: overridable(
+      Type.Integer({
+        minimum: 0,
+        default: 3600,
+        description: 'The server ends a statement, and so the load of one checkpoint, that takes longer. 0: never.',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -111,7 +107,7 @@ function attemptOf({
   seq,
   attempt,
 }: FenceContext<Settings> | LoadContext<Settings>): LoadAttempt {
-  return { schema: config.schema ?? 'public', pipeline_id, run_id, seq, attempt }
+  return { schema: config.schema, pipeline_id, run_id, seq, attempt }
 }
 
 function open(context: Context<Settings>, application: string): Promise<Session> {
@@ -120,7 +116,7 @@ function open(context: Context<Settings>, application: string): Promise<Session>
     signal: context.signal,
     side: 'destination',
     application,
-    statementTimeoutSeconds: context.config.statement_timeout_seconds ?? 3600,
+    statementTimeoutSeconds: context.config.statement_timeout_seconds,
   })
 }
 
@@ -158,7 +154,7 @@ function withSession<T>(
 }
 
 async function checkRights(session: Session, config: Settings): Promise<void> {
-  const schema = config.schema ?? 'public'
+  const schema = config.schema
   const [row] = await session.query(
     `SELECT to_regnamespace($1) IS NOT NULL AS found,
             coalesce(has_schema_privilege(to_regnamespace($1)::oid, 'CREATE'), false) AS may_create,

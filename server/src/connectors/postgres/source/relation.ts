@@ -3,7 +3,7 @@ import { ConnectorError } from '../../contract.ts'
 import { codeOf } from '../shared/errors.ts'
 import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import { readBoolean, readInteger, readText } from '../shared/values.ts'
+import { orNull, readBoolean, readInteger, readText } from '../shared/values.ts'
 import { describeTypes, type SourceType } from './types.ts'
 
 export interface SourceColumn {
@@ -11,6 +11,8 @@ export interface SourceColumn {
   type: SourceType
   /** The type's name in this database, for literals to compare with. */
   ownType: string
+  /** Null where nobody can say: in views and queries. */
+  nullable: boolean | null
 }
 
 export interface Relation {
@@ -20,6 +22,8 @@ export interface Relation {
   primaryKey: string[]
   /** The number of blocks where ranges of them can be read on their own, else 0. */
   blocks: number
+  /** By the server's own statistics; null where it has none. */
+  estimatedRows: number | null
 }
 
 export async function listRelations(session: Session, schemas: readonly string[]): Promise<string[]> {
@@ -46,6 +50,21 @@ export async function describeStream(
   return query === undefined ? describeTable(session, stream) : describeQuery(session, stream, query)
 }
 
+/**
+ * As many rows as the last statistics found in a block, times the blocks of today; for a partitioned table the sum of its
+ * parts. Null where a table with rows in it was never looked at.
+ */
+const estimateSql = (version: number): string => `(
+  SELECT CASE WHEN bool_and(e.rows IS NOT NULL) THEN sum(e.rows)::int8 END FROM (
+    SELECT CASE WHEN pg_relation_size(p.oid) = 0 THEN 0
+                WHEN p.reltuples >= 0 AND p.relpages > 0
+                THEN round(p.reltuples / p.relpages * (pg_relation_size(p.oid) / current_setting('block_size')::int8)) END AS rows
+    FROM pg_class p
+    WHERE p.relkind IN ('r', 'm') AND ${
+      version >= 120000 ? 'p.oid IN (SELECT relid FROM pg_partition_tree(c.oid) UNION SELECT c.oid)' : 'p.oid = c.oid'
+    }
+  ) AS e)`
+
 async function describeTable(session: Session, stream: string): Promise<Relation> {
   const parts = splitStream(stream)
   if (parts.length > 2) {
@@ -58,11 +77,18 @@ async function describeTable(session: Session, stream: string): Promise<Relation
     parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
   const [table] = await session.query(
     `SELECT c.oid::int4, c.relkind::text AS kind, coalesce(am.amname = 'heap', false) AS heap,
-            CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks
+            CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks,
+            ${estimateSql(session.version)} AS estimated_rows
      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
      WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')`,
     [name.schema, name.table],
-    { oid: readInteger, kind: readText, heap: readBoolean, blocks: readInteger },
+    {
+      oid: readInteger,
+      kind: readText,
+      heap: readBoolean,
+      blocks: readInteger,
+      estimated_rows: orNull(readInteger),
+    },
   )
   if (!table) {
     throw new ConnectorError(
@@ -71,10 +97,10 @@ async function describeTable(session: Session, stream: string): Promise<Relation
     )
   }
   const attributes = await session.query(
-    `SELECT attname::text AS name, atttypid::int4 AS oid, atttypmod AS modifier, format_type(atttypid, atttypmod) AS own_type FROM pg_attribute
+    `SELECT attname::text AS name, atttypid::int4 AS oid, atttypmod AS modifier, format_type(atttypid, atttypmod) AS own_type, NOT attnotnull AS nullable FROM pg_attribute
      WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
     [table.oid],
-    { name: readText, oid: readInteger, modifier: readInteger, own_type: readText },
+    { name: readText, oid: readInteger, modifier: readInteger, own_type: readText, nullable: readBoolean },
   )
   const key = await session.query(
     `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, n), pg_attribute a
@@ -98,9 +124,11 @@ async function describeTable(session: Session, stream: string): Promise<Relation
       name: attribute.name,
       type: types[index]!,
       ownType: attribute.own_type,
+      nullable: table.kind === 'v' || table.kind === 'm' ? null : attribute.nullable,
     })),
     primaryKey: key.map((row) => row.name),
     blocks: ranged ? table.blocks : 0,
+    estimatedRows: table.estimated_rows,
   }
 }
 
@@ -135,9 +163,15 @@ async function describeQuery(session: Session, stream: string, text: string): Pr
   if (own.length !== fields.length) throw session.violation('it did not name the type of every column')
   return {
     from,
-    columns: fields.map(({ name }, index) => ({ name, type: types[index]!, ownType: own[index]!.name })),
+    columns: fields.map(({ name }, index) => ({
+      name,
+      type: types[index]!,
+      ownType: own[index]!.name,
+      nullable: null,
+    })),
     primaryKey: [],
     blocks: 0,
+    estimatedRows: null,
   }
 }
 

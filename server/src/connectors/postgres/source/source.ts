@@ -5,7 +5,6 @@
  */
 import { type Static, Type } from 'typebox'
 import {
-  ConnectorError,
   overridable,
   type Page,
   type ReadContext,
@@ -18,6 +17,7 @@ import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { copyOut, type Rows } from './copy-out.ts'
+import { describeAll } from './describe.ts'
 import { planIncremental } from './incremental.ts'
 import { buildCopy, projectColumns } from './projection.ts'
 import { beginReading, exportSnapshot, importSnapshot, readRanges, worthSplitting } from './ranges.ts'
@@ -26,40 +26,38 @@ import { describeStream, listRelations, type Relation } from './relation.ts'
 const settings = Type.Object(
   {
     ...connectionSettings,
-    schemas: Type.Optional(
-      overridable(Type.Array(Type.String(), { description: 'List only the tables and views of these schemas.' })),
+    schemas: overridable(
+      Type.Array(Type.String(), {
+        default: [],
+        description: 'List only the tables and views of these schemas. Empty: of all.',
+      }),
     ),
-    queries: Type.Optional(
-      overridable(
-        Type.Unsafe<Record<string, string>>(
-          Type.Object(
-            {},
-            {
-              additionalProperties: Type.String({ minLength: 1 }),
-              description: 'Streams of your own: a name and the SELECT that gives its rows.',
-            },
-          ),
+    queries: overridable(
+      Type.Unsafe<Record<string, string>>(
+        Type.Object(
+          {},
+          {
+            additionalProperties: Type.String({ minLength: 1 }),
+            default: {},
+            description: 'Streams of your own: a name and the SELECT that gives its rows.',
+          },
         ),
       ),
     ),
-    statement_timeout_seconds: Type.Optional(
-      overridable(
-        Type.Integer({
-          minimum: 0,
-          default: 0,
-          description: 'The server ends a statement that takes longer. 0: never.',
-        }),
-      ),
+    statement_timeout_seconds: overridable(
+      Type.Integer({
+        minimum: 0,
+        default: 0,
+        description: 'The server ends a statement that takes longer. 0: never.',
+      }),
     ),
-    parallel: Type.Optional(
-      overridable(
-        Type.Integer({
-          minimum: 1,
-          maximum: 8,
-          default: 2,
-          description: 'How many sessions read a large table at once in a full refresh.',
-        }),
-      ),
+    parallel: overridable(
+      Type.Integer({
+        minimum: 1,
+        maximum: 8,
+        default: 2,
+        description: 'How many sessions read a large table at once in a full refresh.',
+      }),
     ),
   },
   { additionalProperties: false },
@@ -75,7 +73,7 @@ export const postgresSource: Source<typeof settings> = {
   settings,
   streams: 'dynamic',
   auth_types: ['none'],
-  capabilities: { incremental: true, resumable: true, parallel: true, columns: true, encodings: ['tsv', 'ndjson'] },
+  capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
   example_config: {
     name: 'postgres',
     stream: 'public.orders',
@@ -92,15 +90,18 @@ export const postgresSource: Source<typeof settings> = {
   async check(context) {
     await withSession(context, async (session) => {
       await session.query('SELECT 1')
-      for (const name of Object.keys(context.config.queries ?? {}))
-        await describeStream(session, name, context.config.queries ?? {})
+      for (const name of Object.keys(context.config.queries))
+        await describeStream(session, name, context.config.queries)
     })
   },
 
   async listStreams(context) {
-    const tables = await withSession(context, (session) => listRelations(session, context.config.schemas ?? []))
-    return [...Object.keys(context.config.queries ?? {}).sort(), ...tables]
+    const tables = await withSession(context, (session) => listRelations(session, context.config.schemas))
+    return [...Object.keys(context.config.queries).sort(), ...tables]
   },
+
+  describe: (context, streams) =>
+    withSession(context, (session) => describeAll(session, streams, context.config.queries)),
 
   read: (context) => openReading(context),
 }
@@ -112,10 +113,10 @@ function openSourceSession(context: SourceContext<Settings>): Promise<Session> {
     side: 'source',
     application: 'sluice source',
     readOnly: true,
-    statementTimeoutSeconds: context.config.statement_timeout_seconds ?? 0,
+    statementTimeoutSeconds: context.config.statement_timeout_seconds,
     // The snapshot may have to wait for a slow destination; a dead machine is noticed by keep-alive.
     idleInTransactionSeconds: 0,
-    keepSearchPath: Object.keys(context.config.queries ?? {}).length > 0,
+    keepSearchPath: Object.keys(context.config.queries).length > 0,
   })
 }
 
@@ -136,27 +137,22 @@ function explain(context: SourceContext<Settings>, error: unknown): unknown {
 }
 
 async function openReading(context: ReadContext<Settings>): Promise<Reading> {
-  const encoding = context.accepts.find((candidate) => candidate === 'tsv' || candidate === 'ndjson')
-  if (!encoding)
-    throw new ConnectorError(
-      'config',
-      `postgres gives tsv and ndjson, and the destination accepts ${context.accepts.join(', ')}`,
-    )
+  const { encoding } = context
   const session = await openSourceSession(context)
   try {
     await session.script(beginReading)
-    const relation = await describeStream(session, context.stream, context.config.queries ?? {})
+    const relation = await describeStream(session, context.stream, context.config.queries)
     if (context.sync.mode === 'incremental') {
       const { sync, columns, state, resume, log } = context
       const plan = planIncremental({ relation, sync, columns, encoding, state, resume, log })
       const pages = plan.pages(copyOut(session, plan.sql))
-      return { encoding, columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
+      return { columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
     }
     const projection = projectColumns(relation, context.columns)
     const buildSql = (where: string) => buildCopy(encoding, relation, projection, [], where)
     const sessions = await openMore(context, session, relation)
     const rows = sessions.length > 1 ? readRanges(sessions, relation.blocks, buildSql) : copyOut(session, buildSql(''))
-    return { encoding, columns: projection.columns, resumable: false, pages: guard(context, sessions, asPages(rows)) }
+    return { columns: projection.columns, resumable: false, pages: guard(context, sessions, asPages(rows)) }
   } catch (error) {
     session.destroy()
     throw explain(context, error)
@@ -165,7 +161,7 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
 
 /** The session alone, or with others under its snapshot where the table is large enough for them to pay. */
 async function openMore(context: ReadContext<Settings>, first: Session, relation: Relation): Promise<Session[]> {
-  const wanted = context.config.parallel ?? 2
+  const wanted = context.config.parallel
   if (wanted === 1 || !worthSplitting(relation.blocks)) return [first]
   const snapshot = await exportSnapshot(first)
   if (snapshot === null) return [first]

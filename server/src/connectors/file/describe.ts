@@ -1,0 +1,75 @@
+/** What a file holds, by its beginning; of Parquet, whose columns stand at its end, by the whole file where it is small. */
+import type { Column, SourceContext, StreamDescription } from '../contract.ts'
+import { inferType, type Kinds } from '../types/kinds.ts'
+import { RecordEncoder } from '../types/record-encoder.ts'
+import { type OpenFile, openFile } from './open-file.ts'
+import { readJsonLines } from './read-json-lines.ts'
+import type { FileSettings } from './settings.ts'
+
+const HEAD_BYTES = 1024 * 1024
+const MOST_PARQUET_BYTES = 32 * 1024 * 1024
+
+interface Head {
+  chunks: Buffer[]
+  /** It is the whole file. */
+  whole: boolean
+}
+
+export async function describeFile(context: SourceContext<FileSettings>, stream: string): Promise<StreamDescription> {
+  const file = await openFile(context)
+  const unknown: StreamDescription = { stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null }
+  try {
+    const head = await readHead(file, file.format === 'parquet' ? MOST_PARQUET_BYTES : HEAD_BYTES)
+    if (file.format === 'parquet' && !head.whole) return unknown
+    const part: OpenFile = { ...file, chunks: toChunks(head) }
+    if (file.format === 'jsonl') {
+      const { columns, records } = await inferColumns(readJsonLines(part))
+      return { ...unknown, columns, estimated_rows: head.whole ? records : null }
+    }
+    const { describeTable } = await import('./read-table.ts')
+    const { columns, rows, pages, close } = await describeTable(part, context)
+    try {
+      if (columns !== null) return { ...unknown, columns, estimated_rows: rows }
+      const inferred = await inferColumns(pages)
+      return { ...unknown, columns: inferred.columns, estimated_rows: head.whole ? inferred.records : null }
+    } finally {
+      await close()
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+async function readHead(file: OpenFile, bytes: number): Promise<Head> {
+  const chunks: Buffer[] = []
+  let left = bytes
+  for await (const chunk of file.chunks) {
+    if (chunk.length > left) {
+      chunks.push(chunk.subarray(0, left))
+      return { chunks, whole: false }
+    }
+    chunks.push(chunk)
+    left -= chunk.length
+  }
+  return { chunks, whole: true }
+}
+
+/** Without the line that is cut off in the middle. */
+async function* toChunks({ chunks, whole }: Head): AsyncGenerator<Buffer> {
+  const bytes = Buffer.concat(chunks)
+  const end = whole ? bytes.length : bytes.lastIndexOf(10) + 1
+  if (end > 0) yield bytes.subarray(0, end)
+}
+
+async function inferColumns(
+  pages: AsyncIterable<{ bytes: Buffer; records: number }>,
+): Promise<{ columns: Column[]; records: number }> {
+  const encoder = new RecordEncoder([])
+  const seen = new Map<string, Kinds>()
+  let records = 0
+  for await (const page of pages) {
+    records += page.records
+    for (const [key, kinds] of encoder.survey(page.bytes, 0)) seen.set(key, (seen.get(key) ?? 0) | kinds)
+  }
+  return { columns: [...seen].map(([name, kinds]) => ({ name, type: inferType(kinds) ?? 'text' })), records }
+}

@@ -1,0 +1,101 @@
+/**
+ * The loading loop of an attempt: pages into the destination, and at each checkpoint the order on which exactly-once rests.
+ *
+ *   part durable → checkpoint saved with us → committed in the destination → next page
+ */
+import type { Load } from '../connectors/contract.ts'
+import type { Json } from '../json/json.ts'
+import { cutLines } from '../json/lines.ts'
+import { type Attempt, blame, step } from './attempt.ts'
+import type { Channel } from './channel.ts'
+import type { Counts, Job } from './job.ts'
+import type { Item, PendingCheckpoint } from './reader.ts'
+import { type DoubtfulBatch, type Point, writePoint } from './resume-point.ts'
+
+export async function loadPages(
+  attempt: Attempt,
+  load: Load,
+  channel: Channel<Item>,
+  progress: (counts: Counts) => void,
+): Promise<void> {
+  const { host, counts, start } = attempt
+  if (start.doubtful) await sendAgain(attempt, load, start.doubtful)
+  for (let item = await channel.next(); item !== null; item = await channel.next()) {
+    if ('checkpoint' in item) {
+      await commitCheckpoint(attempt, load, item.checkpoint)
+      continue
+    }
+    const { page } = item
+    await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
+    counts.records_written += page.records
+    counts.bytes_written += page.bytes.length
+    progress(counts)
+  }
+}
+
+/** The batch that was saved with us by an earlier attempt, and of which nobody knows whether it arrived. */
+async function sendAgain(attempt: Attempt, load: Load, batch: DoubtfulBatch): Promise<void> {
+  const { host } = attempt
+  host.mayBegin()
+  for (const part of batch.parts) {
+    const bytes = await host.blobs.read(part.key).catch(blame(host, 'internal'))
+    for await (const lines of cutLines(bytes)) {
+      const page = { bytes: lines, records: countLines(lines) }
+      await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
+    }
+  }
+  await step(host, 'commit', () => load.commit(batch.checkpoint, batch.cursor)).catch(blame(host, 'destination'))
+  attempt.checkpoint = batch.checkpoint
+}
+
+function countLines(bytes: Buffer): number {
+  let count = 0
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) count += 1
+  return count
+}
+
+async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCheckpoint): Promise<void> {
+  const { host, job, endpoints } = attempt
+  const part = await pending.sealed.catch(blame(host, 'internal'))
+  await host.fault('seal:after')
+  if (part) attempt.parts.push(part)
+  host.mayBegin()
+  const state = isVisibleAtCommit(attempt) ? newState(job, pending.cursor) : attempt.start.state
+  const { number: checkpoint, records_read } = pending
+  const { records_written, bytes_written } = attempt.counts
+  const counts = { records_read, records_written, bytes_written }
+  const cursor = pointOf(attempt, { resume: pending.cursor, state, done: pending.done, published: false, counts })
+  // The finish of the run follows at once and saves the same; a crash before it costs this one checkpoint.
+  const saves = !(pending.done && endpoints.destination.capabilities.commits === 'output')
+  if (saves) {
+    const saved = { checkpoint, cursor, parts: [...attempt.parts], ...counts }
+    await step(host, 'save', () => host.saveCheckpoint(saved))
+  }
+  await step(host, 'commit', () => load.commit(checkpoint, cursor)).catch(blame(host, 'destination'))
+  attempt.checkpoint = checkpoint
+  attempt.cursor = pending.cursor
+}
+
+export async function publish(attempt: Attempt, load: Load): Promise<void> {
+  const { host, job, cursor, checkpoint, counts } = attempt
+  host.mayBegin()
+  const state = newState(job, cursor)
+  const point = pointOf(attempt, { resume: cursor, state, done: true, published: true, counts })
+  await step(host, 'publish', () => load.publish(checkpoint, point)).catch(blame(host, 'destination'))
+}
+
+/** Whether rows can be seen once their checkpoint is committed, so that the next run must not read them again. */
+function isVisibleAtCommit({ job, endpoints, resumable }: Attempt): boolean {
+  return endpoints.destination.capabilities.commits === 'mark' && resumable && job.sync.write !== 'replace'
+}
+
+function newState(job: Job, cursor: Json): Json {
+  return job.sync.mode === 'incremental' ? cursor : null
+}
+
+function pointOf(attempt: Attempt, rest: Pick<Point, 'resume' | 'state' | 'done' | 'published' | 'counts'>): Json {
+  const { encoding, resumable, endpoints, start, columns } = attempt
+  const inBatches = endpoints.destination.capabilities.commits === 'batch'
+  const batch = inBatches ? { batch: { reading: start.reading, columns } } : {}
+  return writePoint({ seq: attempt.job.seq, encoding, resumable, ...rest, ...batch })
+}

@@ -1,0 +1,99 @@
+/** The reading loop of an attempt: pages of the source into the stage and on to the loader, cut by checkpoints. */
+import type { Page, Reading } from '../connectors/contract.ts'
+import type { Json } from '../json/json.ts'
+import { type Attempt, blame } from './attempt.ts'
+import type { Channel } from './channel.ts'
+import { type CheckpointRule, createCheckpointRule } from './checkpoints.ts'
+import { columnChooser } from './columns.ts'
+import { asFailure, engineChooses } from './endpoints.ts'
+import type { Part } from './job.ts'
+import { followPages } from './pages.ts'
+
+export type Item = { page: Page } | { checkpoint: PendingCheckpoint }
+
+export interface PendingCheckpoint {
+  number: number
+  cursor: Json
+  records_read: number
+  sealed: Promise<Part | null>
+  /** The last one of the run: the source has nothing more. */
+  done: boolean
+}
+
+export class PageReader {
+  readonly #attempt: Attempt
+  readonly #channel: Channel<Item>
+  readonly #rule: CheckpointRule
+  /** Where the source does not choose columns itself. */
+  readonly #choose: ((page: Page) => Page) | null
+  #number: number
+  #cursor: Json
+
+  constructor(attempt: Attempt, channel: Channel<Item>) {
+    const { job, endpoints } = attempt
+    this.#attempt = attempt
+    this.#channel = channel
+    this.#rule = createCheckpointRule(attempt.host.checkpointEvery)
+    this.#choose = engineChooses(job, endpoints.source) ? columnChooser(job.columns) : null
+    this.#number = attempt.start.doubtful?.checkpoint ?? attempt.checkpoint
+    this.#cursor = attempt.cursor
+  }
+
+  async readAll(reading: Reading): Promise<void> {
+    const { host, start, signal } = this.#attempt
+    const pages = followPages(reading.pages, signal)
+    try {
+      while (true) {
+        const { value: page, done } = await pages.next().catch(blame(host, 'source'))
+        if (done) break
+        // Everything was read by an earlier attempt; the rest of what it saw behind its last cursor is in already.
+        if (!start.done) await this.#take(page)
+      }
+    } finally {
+      // Where the stage or the loader failed, the source still has to let go of what it holds.
+      await pages.return(undefined)
+    }
+    await this.#end()
+  }
+
+  async #take(page: Page): Promise<void> {
+    const { host, stage, counts, resumable } = this.#attempt
+    const chosen = this.#choose ? chooseColumns(this.#choose, page) : page
+    counts.records_read += page.records
+    if (page.cursor !== undefined) this.#cursor = page.cursor
+    await stage.append(chosen.bytes, chosen.records).catch(blame(host, 'internal'))
+    await this.#channel.push({ page: chosen }, chosen.bytes.length)
+    this.#rule.add(chosen.bytes.length, chosen.records)
+    if ((page.cursor !== undefined || !resumable) && this.#rule.due()) await this.#beginCheckpoint(false)
+  }
+
+  /** Where batches are sent again, that all was read must be known with us, also where nothing more was. */
+  async #end(): Promise<void> {
+    const { endpoints, start } = this.#attempt
+    const saysDone = endpoints.destination.capabilities.commits === 'batch' && !start.done
+    if (this.#rule.pending() || saysDone) await this.#beginCheckpoint(true)
+    this.#channel.close()
+  }
+
+  async #beginCheckpoint(done: boolean): Promise<void> {
+    const { host, stage, counts } = this.#attempt
+    this.#rule.begin()
+    await host.fault('seal:before')
+    this.#number += 1
+    const sealed = stage.seal(this.#number)
+    // It may fail while the loader is still busy with earlier pages; whoever awaits it hears of it.
+    sealed.catch(() => undefined)
+    const { records_read } = counts
+    const checkpoint = { number: this.#number, cursor: this.#cursor, records_read, sealed, done }
+    await this.#channel.push({ checkpoint }, 0)
+  }
+}
+
+/** A line that is not JSON is found here first, and it is the source that gave it. */
+function chooseColumns(choose: (page: Page) => Page, page: Page): Page {
+  try {
+    return choose(page)
+  } catch (error) {
+    throw asFailure(error, 'source')
+  }
+}
