@@ -116,6 +116,27 @@ function reach(start: string): Set<string> {
   return seen
 }
 
+/** The folders of the systems, by what the registry imports. */
+const systems = imports
+  .filter(({ from, own }) => from === 'connectors/registry.ts' && own)
+  .map(({ to }) => to.split('/').slice(0, 2).join('/'))
+  .filter((folder) => files.some((file) => file.startsWith(`${folder}/`)))
+
+test('a system is known to the registry alone: its folder, a line there and its fixture are all that a new one needs', () => {
+  assert.ok(systems.length >= 6)
+  // Columns that were kept before types were neutral have PostgreSQL's names.
+  const allowed = ['connectors/registry.ts', 'connectors/kept-columns.ts']
+  const inside = imports.filter(({ from, to }) => {
+    const system = systems.find((folder) => to.startsWith(`${folder}/`))
+    return system !== undefined && !from.startsWith(`${system}/`) && !allowed.includes(from)
+  })
+  assert.deepEqual(inside.map(describe), [])
+  const names = [...new Set(systems.map((folder) => folder.split('/')[1]))].join('|')
+  const byName = new RegExp(`(name|system) [!=]== '(${names})'`)
+  const knowing = files.filter((file) => byName.test(readFileSync(path.join(source, file), 'utf8')))
+  assert.deepEqual(knowing, [])
+})
+
 test('an executor loads nothing of the service', () => {
   const reached = reach('executors/executor.ts')
   assert.ok(reached.size > 20)

@@ -1,26 +1,24 @@
 /** Every connector of the registry against the suites in test/harness. Nothing to add here for a new one but its fixture. */
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
 import { destinations, sources } from '../../src/connectors/registry.ts'
-import type { OpenDestinationFixture, OpenSourceFixture } from '../harness/conformance.ts'
-import { testDestination } from '../harness/destination-suite.ts'
-import { testSource } from '../harness/source-suite.ts'
+import { testConnectors } from '../harness/conformance-suite.ts'
 
-interface Fixtures {
-  source?: OpenSourceFixture
-  destination?: OpenDestinationFixture
-}
+await testConnectors({ sources, destinations, load: (name) => import(`./fixtures/${name}.ts`) })
 
-async function loadFixtures(name: string): Promise<Fixtures> {
-  return import(`./fixtures/${name}.ts`)
-}
-
-for (const source of sources) {
-  const fixture = (await loadFixtures(source.name)).source
-  if (!fixture) throw new Error(`fixtures/${source.name}.ts exports no source fixture`)
-  testSource(source, fixture)
-}
-
-for (const destination of destinations) {
-  const fixture = (await loadFixtures(destination.name)).destination
-  if (!fixture) throw new Error(`fixtures/${destination.name}.ts exports no destination fixture`)
-  testDestination(destination, fixture)
-}
+it('a system that is not here is left out, and one line says why', async () => {
+  const lines: string[] = []
+  for (const unavailable of ['install it with its own package', async () => 'nobody listens on its port']) {
+    await testConnectors({
+      sources: sources.slice(0, 1),
+      destinations: [],
+      load: async () => ({ unavailable }),
+      print: (line) => lines.push(line),
+    })
+  }
+  const [{ name }] = sources as [(typeof sources)[number]]
+  assert.deepEqual(lines, [
+    `${name} is not tested: install it with its own package`,
+    `${name} is not tested: nobody listens on its port`,
+  ])
+})

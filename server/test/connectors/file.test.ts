@@ -222,8 +222,8 @@ describe('where a file lies', () => {
     )
     await fails({ url: server.url('nowhere.csv') }, 'source', /404: there is no such file/)
     await fails({ url: 'file:///etc/passwd' }, 'config', /url/)
-    await fails({ url: 'http://10.0.0.1/x.csv' }, 'config', /can not be fetched/)
-    await fails({ url: server.redirect('hop', 'http://169.254.169.254/latest') }, 'config', /can not be fetched/)
+    await fails({ url: 'http://10.0.0.1/x.csv' }, 'config', /cannot be fetched/)
+    await fails({ url: server.redirect('hop', 'http://169.254.169.254/latest') }, 'config', /cannot be fetched/)
   })
 
   it('can be damaged', async () => {

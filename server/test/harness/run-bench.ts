@@ -86,6 +86,8 @@ export interface RunBench {
   blobs: BlobStore
   folder: string
   egress: Egress
+  /** Makes a source that is in no registry known by its name. */
+  use(source: Source): void
   job(parts: JobParts, overrides?: Partial<Job>): Job
   /** The next attempt of the same run, with what the earlier ones saved. */
   again(job: Job): Job
@@ -171,6 +173,7 @@ export async function openRunBench(): Promise<RunBench> {
     folder,
     egress,
     start,
+    use: (source) => void sources.set(source.name, source),
 
     job({ source, destination, sync }, overrides = {}) {
       const custom = 'read' in source
@@ -186,7 +189,7 @@ export async function openRunBench(): Promise<RunBench> {
           stream: custom ? 'rows' : (source.stream ?? 'creatures'),
           authentication: (custom ? undefined : source.authentication) ?? { type: 'none', params: {} },
           config: custom ? {} : (source.config ?? {}),
-          ...(custom ? { custom: { code: '', version: 1 } } : {}),
+          ...(sources.has(source.name) ? { custom: { code: '', version: 1 } } : {}),
         },
         destination: { name: destination.name, config: destination.config ?? {} },
         sync: { ...fullRefresh, ...sync },

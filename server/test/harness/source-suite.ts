@@ -23,6 +23,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
     let fixture: SourceFixture
     before(async () => {
       bench = await openRunBench()
+      bench.use(source)
       fixture = await openFixture(bench)
     })
     after(async () => {

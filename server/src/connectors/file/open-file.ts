@@ -1,8 +1,8 @@
 /** Opens the file that a source names: from the web through egress, or from the blobs of a run. Then finds out its form. */
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { EgressFailed, EgressRefused } from '../../egress/policy.ts'
 import { ConnectorError, type SourceContext } from '../contract.ts'
+import { explainRequest, explainStatus } from '../http-failures.ts'
 import { type FileSettings, findPlace } from './settings.ts'
 
 export interface OpenFile {
@@ -35,34 +35,11 @@ async function openUrl(context: SourceContext<FileSettings>, url: string): Promi
     const answer = await fetch.stream(url)
     if (answer.status >= 200 && answer.status < 300) return { body: answer.body, name: new URL(answer.url).pathname }
     answer.body.destroy()
-    throw refusal(answer.status, new URL(url).host)
+    throw explainStatus(answer.status, new URL(url).host, 'source', 'there is no such file; check the url')
   } catch (error) {
     signal.throwIfAborted()
-    throw explain(error)
+    throw explainRequest(error, 'source', 'The file cannot be fetched')
   }
-}
-
-function refusal(status: number, host: string): ConnectorError {
-  if (status === 401 || status === 403)
-    return new ConnectorError('auth', `${host} answered ${status}: check the authentication of the source.`)
-  if (status === 429)
-    return new ConnectorError('rate_limited', `${host} answered 429: it wants fewer requests; try again later.`)
-  const advice =
-    status === 404 ? 'there is no such file; check the url' : 'try again later, or open the url in a browser to see why'
-  return new ConnectorError('source', `${host} answered ${status}: ${advice}.`, { transient: status >= 500 })
-}
-
-function explain(error: unknown): unknown {
-  if (error instanceof EgressRefused)
-    return new ConnectorError('config', `The file can not be fetched: ${error.message}`, { cause: error })
-  if (error instanceof EgressFailed) {
-    const passing = error.reason !== 'request' && error.reason !== 'too_large'
-    return new ConnectorError('source', `The file could not be fetched: ${error.message}`, {
-      cause: error,
-      transient: passing,
-    })
-  }
-  return error
 }
 
 async function openOutput(
@@ -115,7 +92,7 @@ async function* translate(stream: Readable): AsyncGenerator<Buffer> {
         'The file begins like a gzip file but can not be unpacked; it is damaged or cut short.',
         { cause: error },
       )
-    throw explain(error)
+    throw explainRequest(error, 'source', 'The file cannot be fetched')
   }
 }
 

@@ -1,0 +1,50 @@
+/** Runs the suites over connectors and their fixtures; those of a system that is not here are left out, with a reason. */
+import { describe } from 'node:test'
+import type { Destination, Source } from '../../src/connectors/contract.ts'
+import type { OpenDestinationFixture, OpenSourceFixture } from './conformance.ts'
+import { testDestination } from './destination-suite.ts'
+import { testSource } from './source-suite.ts'
+
+/** What a fixture file exports. */
+export interface Fixtures {
+  source?: OpenSourceFixture
+  destination?: OpenDestinationFixture
+  /** Why the system is not here, in one sentence, or a look at whether it is: null then. */
+  unavailable?: string | (() => Promise<string | null>)
+}
+
+export interface ConformanceOptions {
+  sources: readonly Source[]
+  destinations: readonly Destination[]
+  load(name: string): Promise<Fixtures>
+  /** Gets the line about a system that is not here. */
+  print?(line: string): void
+}
+
+export async function testConnectors(options: ConformanceOptions): Promise<void> {
+  const { sources, destinations, load, print = console.log } = options
+  const names = new Set([...sources, ...destinations].map(({ name }) => name))
+  for (const name of names) {
+    const fixtures = await load(name)
+    const reason = await findAbsence(fixtures)
+    if (reason !== null) {
+      print(`${name} is not tested: ${reason}`)
+      continue
+    }
+    describe(name, () => {
+      for (const source of sources.filter((each) => each.name === name))
+        testSource(source, requireFixture(fixtures.source, name, 'source'))
+      for (const destination of destinations.filter((each) => each.name === name))
+        testDestination(destination, requireFixture(fixtures.destination, name, 'destination'))
+    })
+  }
+}
+
+export async function findAbsence({ unavailable }: Fixtures): Promise<string | null> {
+  return typeof unavailable === 'function' ? unavailable() : (unavailable ?? null)
+}
+
+function requireFixture<T>(fixture: T | undefined, name: string, kind: string): T {
+  if (fixture === undefined) throw new Error(`fixtures/${name}.ts exports no ${kind} fixture`)
+  return fixture
+}
