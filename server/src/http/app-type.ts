@@ -8,6 +8,7 @@ import type {
   RawServerDefault,
 } from 'fastify'
 import type { Access } from './authenticate.ts'
+import type { EventStreams } from './event-streams.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -27,5 +28,6 @@ export interface RouteInfo {
 declare module 'fastify' {
   interface FastifyInstance {
     routeList: RouteInfo[]
+    eventStreams: EventStreams
   }
 }

@@ -8,6 +8,7 @@ import type { Services } from '../services.ts'
 import type { App } from './app-type.ts'
 import { authenticate } from './authenticate.ts'
 import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
+import { createEventStreams } from './event-streams.ts'
 import { setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { describeApi } from './openapi.ts'
@@ -57,6 +58,8 @@ export async function createApp(services: Services): Promise<App> {
   app.setNotFoundHandler(handleNotFound)
   app.decorateRequest('actor', null)
   app.decorate('routeList', [])
+  app.decorate('eventStreams', createEventStreams())
+  app.addHook('preClose', async () => app.eventStreams.end())
   acceptJsonBodies(app)
   guardRoutes(app)
   logRequests(app)

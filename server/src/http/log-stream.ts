@@ -4,77 +4,74 @@ import { AppError } from '../errors.ts'
 import { type LogTail, readLog } from '../runs/log-reading.ts'
 import { readRun } from '../runs/runs.ts'
 import type { Services } from '../services.ts'
-import type { Actor } from '../tenancy/actor.ts'
-import { authenticate } from './authenticate.ts'
+import { actorOf, authenticate } from './authenticate.ts'
+import type { EventStream } from './event-streams.ts'
 
 const QUIET_MS = 15_000
-/** Looked at even when nothing was heard, for a message may be lost with a connection. */
+/** How often it looks even when nothing was heard, because a message may be lost with a connection. */
 const LOOK_MS = 2000
 
-/** Each asks the database every other second. */
-const AT_ONCE = 200
-
-/** Streams that are open, by what ends them when the service stops, with the organization they are of. */
-export type OpenStreams = Map<() => void, string>
-
-export async function followLog(
+export function followLog(
   services: Services,
-  streams: OpenStreams,
-  actor: Actor,
   runId: string,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const { db, blobs, runMessages } = services
-  if ([...streams.values()].filter((organization) => organization === actor.organization_id).length >= AT_ONCE)
-    throw new AppError('too_many_requests', `Your organization follows ${AT_ONCE} logs already; close some of them`, {
-      'Retry-After': '10',
-    })
-  let after = Number(/^\d{1,9}$/.exec(String(request.headers['last-event-id'] ?? ''))?.[0] ?? 0)
-  // Everything that can be refused is refused before the stream begins.
-  let tail: LogTail = await readLog(db, blobs, actor, runId, after)
-  reply.hijack()
-  const out = reply.raw
-  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) out.setHeader(name, value)
-  out.writeHead(200, {
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': 'no-store',
-    'X-Accel-Buffering': 'no',
+  const { db, blobs } = services
+  const actor = actorOf(request)
+  return request.server.eventStreams.serve(actor.organization_id, async (begin) => {
+    const after = Number(/^\d{1,9}$/.exec(String(request.headers['last-event-id'] ?? ''))?.[0] ?? 0)
+    // Everything that can be refused is refused before the stream begins.
+    const tail = await readLog(db, blobs, actor, runId, after)
+    const stream = begin(reply)
+    try {
+      await sendLog(services, request, stream, { runId, after, tail })
+    } catch (error) {
+      request.log.warn({ err: error }, 'following a log failed')
+    }
   })
-  const gone = new AbortController()
-  out.on('close', () => gone.abort())
+}
+
+interface Position {
+  runId: string
+  after: number
+  tail: LogTail
+}
+
+async function sendLog(
+  services: Services,
+  request: FastifyRequest,
+  stream: EventStream,
+  { runId, after, tail }: Position,
+): Promise<void> {
+  const { db, blobs, runMessages } = services
+  const actor = actorOf(request)
   const heard = runMessages.follow(runId)
-  const end = () => {
-    gone.abort()
-    heard.stop()
-  }
-  streams.set(end, actor.organization_id)
+  stream.signal.addEventListener('abort', () => heard.stop(), { once: true })
   let spokeAt = Date.now()
   try {
-    for (;;) {
+    while (!stream.signal.aborted) {
       for (const { number, text } of tail.lines) {
         after = number
-        await write(out, `id: ${number}\nevent: line\ndata: ${text}\n\n`)
+        await stream.send(`id: ${number}\nevent: line\ndata: ${text}\n\n`)
         spokeAt = Date.now()
       }
-      if (tail.finished || gone.signal.aborted) break
+      if (tail.finished || stream.signal.aborted) break
       await heard.next(LOOK_MS)
-      if (gone.signal.aborted) break
+      if (stream.signal.aborted) break
       if (Date.now() - spokeAt > QUIET_MS) {
-        await write(out, ': still here\n\n')
+        await stream.send(': still here\n\n')
         spokeAt = Date.now()
       }
       if (!(await stillMay(services, request))) break
       tail = await readLog(db, blobs, actor, runId, after)
     }
-    if (tail.finished)
-      await write(out, `event: end\ndata: ${JSON.stringify({ status: (await readRun(db, actor, runId)).status })}\n\n`)
-  } catch (error) {
-    request.log.warn({ err: error }, 'following a log failed')
+    if (tail.finished) {
+      const { status } = await readRun(db, actor, runId)
+      await stream.send(`event: end\ndata: ${JSON.stringify({ status })}\n\n`)
+    }
   } finally {
-    streams.delete(end)
     heard.stop()
-    out.end()
   }
 }
 
@@ -87,15 +84,3 @@ const stillMay = (services: Services, request: FastifyRequest): Promise<boolean>
       throw error
     },
   )
-
-const write = (out: NodeJS.WritableStream, text: string): Promise<void> =>
-  new Promise((resolve) => {
-    if (out.write(text)) return resolve()
-    const done = () => {
-      out.off('drain', done)
-      out.off('close', done)
-      resolve()
-    }
-    out.on('drain', done)
-    out.on('close', done)
-  })

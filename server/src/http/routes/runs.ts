@@ -16,7 +16,7 @@ import { triggerRun } from '../../runs/trigger.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
-import { followLog, type OpenStreams } from '../log-stream.ts'
+import { followLog } from '../log-stream.ts'
 import { IdParams, problems } from '../schemas/common.ts'
 import {
   AllRunsQuery,
@@ -42,11 +42,6 @@ const refusals = problems('invalid_input', 'unauthenticated', 'forbidden', 'not_
 
 export function runRoutes(app: App, services: Services): void {
   const { db, box, blobs } = services
-  const streams: OpenStreams = new Map()
-  app.addHook('preClose', async () => {
-    for (const end of streams.keys()) end()
-  })
-
   app.post(
     '/api/pipelines/:id/run',
     {
@@ -164,7 +159,7 @@ export function runRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request, reply) => followLog(services, streams, actorOf(request), request.params.run_id, request, reply),
+    (request, reply) => followLog(services, request.params.run_id, request, reply),
   )
 
   app.post(
