@@ -9,6 +9,10 @@
 import { enableCompileCache } from 'node:module'
 import path from 'node:path'
 
+// Names of tenants' servers are looked up on these threads, and a silent DNS server holds one for half a minute: with
+// Node's four, passwords and files would wait. Read when the first of them is needed; processes that this one starts have it too.
+process.env.UV_THREADPOOL_SIZE ??= '12'
+
 const { directory } = enableCompileCache(path.resolve(import.meta.dirname, '../../node_modules/.cache/sluice'))
 // Processes that this one starts find it by this name.
 if (directory) process.env.NODE_COMPILE_CACHE = directory

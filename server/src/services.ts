@@ -30,6 +30,8 @@ export interface Services {
   box: SecretBox
   blobs: BlobStore
   egress: Egress
+  /** The identity provider's own: no name that a tenant has looked up delays a sign-in. */
+  providerEgress: Egress
   /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
   ownAddresses: Listener[]
   keyUses: KeyUses
@@ -96,8 +98,12 @@ export interface Parts {
 export function composeServices({ config, log, db, keys, closers, close }: Parts): Services {
   const blobs = openBlobs(config)
   const ownAddresses = addressesOf(config)
-  const egress = createEgress({ allow: config.EGRESS_ALLOW, self: ownAddresses })
-  closers.push(() => egress.close())
+  const openEgress = (): Egress => {
+    const egress = createEgress({ allow: config.EGRESS_ALLOW, self: ownAddresses })
+    closers.push(() => egress.close())
+    return egress
+  }
+  const [egress, providerEgress] = [openEgress(), openEgress()]
   const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
@@ -122,6 +128,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     log,
     db,
     egress,
+    providerEgress,
     ownAddresses,
     keyUses,
     cells,

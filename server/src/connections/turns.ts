@@ -1,4 +1,5 @@
 /** So many calls of one organization at a time and no more: beyond that one is told to come back rather than to wait. */
+import { lookUpAs } from '../egress/lookup.ts'
 import { AppError } from '../errors.ts'
 
 const RETRY_SECONDS = 2
@@ -17,7 +18,7 @@ export function createTurns(atOnce: number, what: string): Turns {
       )
     underWay.set(organizationId, count + 1)
     try {
-      return await call()
+      return await lookUpAs(organizationId, call)
     } finally {
       const left = underWay.get(organizationId)! - 1
       if (left === 0) underWay.delete(organizationId)

@@ -10,7 +10,7 @@ import type { Dispatcher } from 'undici'
 import { createDial, createDispatcher, type DialOptions } from './connect.ts'
 import { createGuard, type Listener } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
-import { type Lookup, resolveBySystem } from './lookup.ts'
+import { createSystemLookup, type Lookup } from './lookup.ts'
 import { EgressFailed, EgressRefused } from './refusal.ts'
 import type { AnswerHeaders, EgressRequest, Sender, WholeRequest } from './request.ts'
 import { openStream, type StreamAnswer } from './stream-answer.ts'
@@ -43,13 +43,13 @@ export interface EgressOptions {
   /** Where the service itself listens; read at each check, so that a port may be added once it is known. */
   self: readonly Listener[]
   userAgent?: string
-  /** Stands for DNS in tests. */
+  /** Stands for DNS in tests. By default the system's, in lanes of this egress alone. */
   lookup?: Lookup
 }
 
 export function createEgress(options: EgressOptions): Egress {
   const guard = createGuard(options.allow, options.self)
-  const dial = createDial(guard, options.lookup ?? resolveBySystem)
+  const dial = createDial(guard, options.lookup ?? createSystemLookup())
   const closing = new AbortController()
   /** Made at the first HTTP request: undici takes 11 MB, and whoever only connects to a database never needs it. */
   let dispatcher: Dispatcher | undefined

@@ -8,6 +8,7 @@ import type { Database } from '../database/database.ts'
 import { CHANNEL, readMessage } from '../database/notifications.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { lookUpAs } from '../egress/lookup.ts'
 import type { Egress } from '../egress/policy.ts'
 import {
   type ClaimedDelivery,
@@ -130,7 +131,7 @@ async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, si
   let answer: Answer
   try {
     const secret = box.open<string>(secretPlace(delivery.organization_id, delivery.webhook_id), delivery.secret_box)
-    answer = await sendDelivery(egress, { ...delivery, secret }, signal)
+    answer = await lookUpAs(delivery.organization_id, () => sendDelivery(egress, { ...delivery, secret }, signal))
   } catch (error) {
     if (signal.aborted) return void (await note(() => releaseDelivery(db, delivery)))
     log.error({ err: error, delivery_id: delivery.id }, 'a webhook delivery could not be sent')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Answer, limitLookups } from '../../src/egress/lookup.ts'
+import { type Answer, limitLookups, lookUpAs } from '../../src/egress/lookup.ts'
 
 test('slow names take some threads and no more, and what nobody waits for is not looked up', async () => {
   const begun: string[] = []
@@ -28,4 +28,39 @@ test('slow names take some threads and no more, and what nobody waits for is not
   void lookup('f')
   void lookup('g')
   assert.deepEqual(begun.slice(3), ['f', 'g'], 'both places are free again')
+})
+
+test('an organization with silent names uses one lane, and others take turns with it', async () => {
+  const begun: string[] = []
+  const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
+  const lookup = limitLookups((host) => {
+    begun.push(host)
+    ends.set(host, Promise.withResolvers())
+    return ends.get(host)!.promise
+  }, 2)
+  const ask = (organization: string, host: string) => lookUpAs(organization, () => lookup(host))
+  const end = async (host: string) => {
+    ends.get(host)!.resolve([])
+    await new Promise(setImmediate)
+  }
+  for (const host of ['a1', 'a2', 'a3', 'a4']) void ask('a', host)
+  assert.deepEqual(begun, ['a1'], 'the second lane is left to others')
+  for (const host of ['b1', 'b2', 'b3']) void ask('b', host)
+  void ask('c', 'c1')
+  assert.deepEqual(begun, ['a1', 'b1'])
+  await end('b1')
+  await end('b2')
+  assert.deepEqual(begun.slice(2), ['b2', 'c1'], 'c comes before the third of b, and a waits for its own')
+  await end('c1')
+  assert.deepEqual(begun.slice(4), ['b3'])
+  await end('a1')
+  assert.deepEqual(begun.slice(5), ['a2'])
+})
+
+test('the lanes of one egress are not those of another', async () => {
+  const silent = Promise.withResolvers<Answer[]>()
+  const lookups = [1, 2].map(() => limitLookups(() => silent.promise, 1))
+  const begun = lookups.map((lookup) => lookup('a'))
+  silent.resolve([{ address: '192.0.2.1', family: 4 }])
+  assert.equal((await Promise.all(begun)).length, 2)
 })

@@ -21,8 +21,8 @@ const tags = ['Auth']
 const errorList = Object.entries(signInErrors).map(([code, about]) => `- \`${code}\`: ${about}`)
 const aboutErrors = `Whatever goes wrong comes back to FRONTEND_URL as \`#error=<code>\`:\n\n${errorList.join('\n')}`
 
-export function providerRoutes(app: App, { db, tokens, config, egress }: Services): void {
-  const client = createProviderClient(config, egress)
+export function providerRoutes(app: App, { db, tokens, config, providerEgress }: Services): void {
+  const client = createProviderClient(config, providerEgress)
   const secure = config.PUBLIC_URL.startsWith('https:')
   // A cookie of this prefix cannot be planted by a sibling host; browsers take it over https only.
   const prefix = secure ? '__Host-' : ''
