@@ -105,7 +105,11 @@ export const settings = {
   },
   WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes at a time.' },
   ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Runs of one organization that execute at a time.' },
-  RUN_TIMEOUT_MINUTES: { ...integer(1, 525_600), default: 720, about: 'A run that takes longer fails.' },
+  RUN_TIMEOUT_MINUTES: {
+    ...integer(1, 525_600),
+    default: 720,
+    about: 'A run that takes longer fails. A pipeline may ask for less, never for more.',
+  },
   RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor grows past this fails.' },
   RUN_CHECKPOINT_MS: {
     ...integer(50, 600_000),

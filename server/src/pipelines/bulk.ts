@@ -20,7 +20,8 @@ export interface BulkInput extends Timing {
 const DEFAULT_PATTERN = '{source} {stream}'
 const MAX_NAME = 200
 
-export async function createPipelines({ db, box }: Stores, actor: Actor, input: BulkInput): Promise<Pipeline[]> {
+export async function createPipelines(stores: Stores, actor: Actor, input: BulkInput): Promise<Pipeline[]> {
+  const { db, box } = stores
   const pattern = input.name_pattern ?? DEFAULT_PATTERN
   if (input.streams.length > 1 && !pattern.includes('{stream}'))
     throw new AppError('invalid_input', "name_pattern: must contain {stream}, as in '{source} {stream}'")
@@ -37,6 +38,7 @@ export async function createPipelines({ db, box }: Stores, actor: Actor, input: 
         source ? { ...given, source: { ...source, stream } } : given,
         references,
         box,
+        stores.config,
       )
       const name = pattern.replace(/\{(stream|source)\}/g, (_, word: string) =>
         word === 'stream' ? stream : summary.source_name,

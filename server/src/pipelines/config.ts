@@ -3,6 +3,7 @@
  * begins with its path; all of them go into one `detail`, a line each.
  */
 
+import type { Config } from '../config/config.ts'
 import { findSizeFault } from '../connections/config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults } from '../connections/endpoint-faults.ts'
 import { refuse } from '../connections/faults.ts'
@@ -25,6 +26,7 @@ export function checkConfig(
   given: unknown,
   references: References,
   box: SecretBox,
+  limits: RunLimits,
 ): { config: PipelineConfig; summary: ConfigSummary } {
   const size = findSizeFault(given, 'config')
   if (size !== null) throw refuse([size])
@@ -34,6 +36,7 @@ export function checkConfig(
   const source = checkSource(config.source, references, box, 'config.source', faults)
   const destination = checkDestination(config.destination, references, box, 'config.destination', faults)
   if (source && destination) faults.push(...findSyncFaults(config, source, destination), ...findColumnFaults(config))
+  faults.push(...findRunFaults(config, limits))
   if (faults.length > 0) throw refuse(faults)
   return {
     config,
@@ -45,6 +48,14 @@ export function checkConfig(
       saved_destination_id: references.destination?.id ?? null,
     },
   }
+}
+
+/** What the operator allows every run. */
+export type RunLimits = Pick<Config, 'RUN_TIMEOUT_MINUTES'>
+
+function findRunFaults({ run = {} }: PipelineConfig, { RUN_TIMEOUT_MINUTES: most }: RunLimits): string[] {
+  if ((run.timeout_minutes ?? 0) <= most) return []
+  return [`config.run.timeout_minutes: must be at most ${most}; an operator can raise RUN_TIMEOUT_MINUTES`]
 }
 
 function findFrameFaults(given: unknown): string[] {

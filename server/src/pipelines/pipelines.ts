@@ -21,7 +21,7 @@ import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
-import { type ConfigSummary, checkConfig } from './config.ts'
+import { type ConfigSummary, checkConfig, type RunLimits } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import { maskPipelineConfig } from './masks.ts'
 import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
@@ -47,6 +47,8 @@ export interface PipelineRow extends Pipeline {
 export interface Stores {
   db: Database
   box: SecretBox
+  /** Of the service. */
+  config: RunLimits
 }
 
 export interface Timing {
@@ -64,9 +66,15 @@ export interface PipelineInput extends Timing {
 const view = sql`id, name, schedule, timezone, enabled, domain_id, created_at`
 const whole = sql`${view}, organization_id, config_box, updated_at`
 
-export async function createPipeline({ db, box }: Stores, actor: Actor, input: PipelineInput): Promise<Pipeline> {
+export async function createPipeline(stores: Stores, actor: Actor, input: PipelineInput): Promise<Pipeline> {
+  const { db, box } = stores
   const references = await enterDomain(db, actor, input.config, input.domain_id ?? null)
-  const { config, summary } = checkConfig(restoreMasks(input.config, undefined, 'config'), references, box)
+  const { config, summary } = checkConfig(
+    restoreMasks(input.config, undefined, 'config'),
+    references,
+    box,
+    stores.config,
+  )
   const timing = readTiming(input, references.now)
   const id = randomUUID()
   const row = { ...timing, id, name: input.name, domain_id: input.domain_id ?? null, config, summary }
@@ -89,17 +97,18 @@ export async function readPipeline(
 
 /** What is absent stays; null clears schedule, timezone and domain. */
 export async function updatePipeline(
-  { db, box }: Stores,
+  stores: Stores,
   actor: Actor,
   id: string,
   input: Partial<PipelineInput>,
 ): Promise<Pipeline> {
+  const { db, box } = stores
   const change = async (tx: Queryable) => {
     const row = await lockPipeline(tx, actor, id)
     requirePermission(actor, 'pipelines:write', row.domain_id)
     const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
     const references = await enterDomain(tx, actor, input.config, domainId)
-    const changed = input.config === undefined ? null : checkNewConfig(box, row, input.config, references)
+    const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
     const timing = retime(row, input, references.now)
     const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
     const summary = changed
@@ -168,9 +177,9 @@ export function openConfig(
   }
 }
 
-function checkNewConfig(box: SecretBox, row: PipelineRow, given: unknown, references: References) {
+function checkNewConfig({ box, config }: Stores, row: PipelineRow, given: unknown, references: References) {
   const whole = hasMask(given) ? restoreMasks(given, openConfig(box, row), 'config') : given
-  return checkConfig(whole, references, box)
+  return checkConfig(whole, references, box, config)
 }
 
 async function sealNewConfig(tx: Queryable, box: SecretBox, row: PipelineRow, config: PipelineConfig): Promise<Buffer> {

@@ -100,7 +100,8 @@ function limitAttempt(
   executor: Executor,
   end: (verdict: Verdict) => void,
 ): () => void {
-  const minutes = pinned.config.run.timeout_minutes ?? config.RUN_TIMEOUT_MINUTES
+  // The operator may have lowered the limit since the pipeline was saved.
+  const minutes = Math.min(pinned.config.run.timeout_minutes ?? Number.POSITIVE_INFINITY, config.RUN_TIMEOUT_MINUTES)
   const time = setTimeout(() => end(timedOut(minutes)), Math.min(minutes * 60_000, LONGEST_TIMER_MS))
   const memory = setInterval(() => {
     const used = executor.residentMb()

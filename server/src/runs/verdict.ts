@@ -49,7 +49,7 @@ export const outOfMemory = (limitMb: number, usedMb: number): Failure =>
 export const timedOut = (minutes: number): Failure =>
   failure(
     'timeout',
-    `the run took longer than ${minutes} minutes; give it more with config.run.timeout_minutes, or read less`,
+    `the run took longer than ${minutes} minutes; give it more with config.run.timeout_minutes, up to the operator's RUN_TIMEOUT_MINUTES, or read less`,
     true,
   )
 

@@ -168,6 +168,10 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     [{ source, destination, columns: { hash: 'a' } }, /^config\.columns\.hash: must be an array/],
     [{ source, destination, run: { max_attempts: 0 } }, /^config\.run\.max_attempts: must be 1 or more/],
     [{ source, destination, run: { timeout_minutes: 1.5 } }, /^config\.run\.timeout_minutes: must be an integer/],
+    [
+      { source, destination, run: { timeout_minutes: 721 } },
+      'config.run.timeout_minutes: must be at most 720; an operator can raise RUN_TIMEOUT_MINUTES',
+    ],
     [{ source: { ...source, config: { seed: '********' } }, destination }, /^config\.source\.config\.seed: is a mask/],
     [
       { source: { ...source, authentication: { type: 'none', params: nested(40) } }, destination },
@@ -225,3 +229,15 @@ const counted = async () =>
   (await app.services.db.first<{ n: number }>(
     sql`SELECT (SELECT count(*) FROM pipelines) + (SELECT count(*) FROM audit_log) AS n`,
   ))!.n
+
+test("a pipeline may ask for as much time as the operator's RUN_TIMEOUT_MINUTES, when it is made, changed or made in bulk", async () => {
+  const { RUN_TIMEOUT_MINUTES: most } = app.services.config
+  const within = await create({ source, destination, run: { timeout_minutes: most } })
+  assert.equal(within.status, 201)
+  const over = { source, destination, run: { timeout_minutes: most + 1 } }
+  const changed = await app.call('PUT', `/api/pipelines/${within.body.id}`, { as: owner, body: { config: over } })
+  assert.equal(changed.status, 400)
+  const { stream: _, ...streamless } = source
+  const bulk = { streams: ['creatures'], config: { ...over, source: streamless } }
+  assert.equal((await app.call('POST', '/api/pipelines/bulk', { as: owner, body: bulk })).status, 400)
+})

@@ -44,6 +44,18 @@ test('a run that takes too long fails with kind timeout', async () => {
   }
 })
 
+test("a pipeline's own limit never exceeds the operator's, also where that was lowered later", async () => {
+  const before = config.RUN_TIMEOUT_MINUTES
+  const pipeline = await engine.createPipeline({ ...slow, run: { timeout_minutes: before, max_attempts: 1 } })
+  config.RUN_TIMEOUT_MINUTES = 0.01
+  try {
+    const ended = await engine.finished(await engine.trigger(pipeline))
+    assert.match(ended.error!, /^timeout: the run took longer than 0.01 minutes/)
+  } finally {
+    config.RUN_TIMEOUT_MINUTES = before
+  }
+})
+
 test('a run that grows past its memory fails with kind memory', async () => {
   const before = config.RUN_MEMORY_MB
   config.RUN_MEMORY_MB = 20
