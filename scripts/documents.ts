@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { configurationTable } from '../server/src/config/config.ts'
+import { clientSettings } from '../server/src/config/settings.ts'
 import { connectorPage } from '../server/src/connectors/docs.ts'
 import { destinations, sources } from '../server/src/connectors/registry.ts'
 import type { Queryable } from '../server/src/database/database.ts'
@@ -36,6 +37,12 @@ const configurationPage = () => `# Settings
 Settings are environment variables, read once at start. All of them are optional with the embedded database. \`npx sluice config\` prints those in force, with secrets masked. A start with wrong settings lists every problem at once.
 
 ${configurationTable()}
+
+## For commands that call a service
+
+\`sluice source push\` and \`sluice source preview\` run wherever the file is, and read these:
+
+${configurationTable(clientSettings)}
 `
 
 const errorsPage = () => `# Errors

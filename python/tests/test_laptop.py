@@ -84,7 +84,7 @@ class CommandLine(ServerCase):
         self.file.write_text("import os\n")
         code, out, _ = self.run_command("validate", self.file)
         self.assertEqual(code, 1)
-        self.assertIn(f"{self.file}:1:0: error: import of 'os' is not allowed", out)
+        self.assertIn(f"{self.file}:1:1: error: import of 'os' is not allowed", out)
 
     def test_an_example_is_previewed_over_http_by_the_command_itself(self):
         server = self.serve({"/posts": lambda call: [{"id": 1, "title": "t"}] if call.query["_page"] == "1" else []})

@@ -101,7 +101,8 @@ def _validate(options: Any) -> int:
         return 2
     report = validate(Path(options.file).read_text("utf-8"), ALLOWED_MODULES)
     for item in (*report["errors"], *report["warnings"]):
-        print(f"{options.file}:{item['line']}:{item['column']}: {item['severity']}: {item['message']}")
+        # Columns count from 1 here, as editors and other tools count them.
+        print(f"{options.file}:{item['line']}:{item['column'] + 1}: {item['severity']}: {item['message']}")
     if not report["valid"]:
         return 1
     streams = "known when it runs" if report["streams_need_run"] else ", ".join(report["extracted_streams"])

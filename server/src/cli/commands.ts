@@ -1,6 +1,6 @@
 /** The commands of `sluice`. Each is loaded only when it is called. */
 import { isExpected } from '../errors.ts'
-import { type Command, readCommand, UsageError } from './usage.ts'
+import { type Command, readCommand, UsageError, usageOf } from './usage.ts'
 
 const commands: Command[] = [
   {
@@ -42,20 +42,35 @@ const commands: Command[] = [
     run: async ([file]) => (await import('./cell.ts')).runInCell(file!),
   },
   {
+    name: 'source push',
+    parameters: ['FILE'],
+    options: { '--name': 'NAME' },
+    about: 'check a custom source and save it in the service of SLUICE_URL',
+    run: async ([file], options) => (await import('./source.ts')).pushSource(file!, options),
+  },
+  {
+    name: 'source preview',
+    parameters: ['FILE'],
+    options: { '--stream': 'STREAM', '--max-records': 'N', '--config': 'FILE', '--authentication': 'FILE' },
+    about: 'read a few records with a custom source, in the service of SLUICE_URL, without saving it',
+    run: async ([file], options) => (await import('./source.ts')).previewSource(file!, options),
+  },
+  {
     name: 'keys rotate',
     about: 'encrypt everything again with the first key of ENCRYPTION_KEY',
     run: async () => (await import('./keys.ts')).rotate(),
   },
 ]
 
-const usage = ({ name, parameters = [] }: Command) => [name, ...parameters].join(' ')
+/** Without its options, which `--help` after the command shows. */
+const inShort = ({ options, ...command }: Command) => usageOf(command)
 
 const help =
   () => `Sluice moves data: pipelines from sources to destinations, with people, roles and schedules around them.
 
 Usage: sluice <command>
 
-${commands.map((command) => `  ${usage(command).padEnd(30)} ${command.about}`).join('\n')}
+${commands.map((command) => `  ${inShort(command).padEnd(30)} ${command.about}`).join('\n')}
 
   --help                         show this
   --version                      show the version
@@ -79,12 +94,12 @@ export async function runCommand(args: string[]): Promise<number> {
     return 0
   }
   try {
-    const { command, values } = readCommand(args, commands)
+    const { command, values, options } = readCommand(args, commands)
     if (values === null) {
-      console.log(`sluice ${usage(command)}: ${command.about}`)
+      console.log(`sluice ${usageOf(command)}: ${command.about}`)
       return 0
     }
-    return await command.run(values)
+    return await command.run(values, options)
   } catch (error) {
     console.error(isExpected(error) ? error.message : error)
     return error instanceof UsageError ? USAGE_ERROR : 1

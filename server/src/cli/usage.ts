@@ -11,9 +11,15 @@ export interface Command {
   name: string
   /** What must follow the name, as the usage calls it. */
   parameters?: string[]
+  /** Each with what its value is called: `--stream` → `NAME`. */
+  options?: Record<string, string>
   about: string
-  run(values: string[]): Promise<number>
+  run(values: string[], options: Record<string, string>): Promise<number>
 }
+
+/** How a command is written, without `sluice`. */
+export const usageOf = ({ name, parameters = [], options = {} }: Command): string =>
+  [name, ...parameters, ...Object.entries(options).map(([option, value]) => `[${option} ${value}]`)].join(' ')
 
 const HELP = ['--help', '-h']
 
@@ -21,26 +27,49 @@ const HELP = ['--help', '-h']
 export function readCommand(
   args: string[],
   commands: readonly Command[],
-): { command: Command; values: string[] | null } {
+): { command: Command; values: string[] | null; options: Record<string, string> } {
   const command = commands.find(({ name }) => name === args.slice(0, wordsOf(name)).join(' '))
   if (!command) throw new UsageError(describeUnknown(args, commands))
-  const rest = args.slice(wordsOf(command.name))
-  if (rest.some((word) => HELP.includes(word))) return { command, values: null }
+  const given = args.slice(wordsOf(command.name))
+  if (given.some((word) => HELP.includes(word))) return { command, values: null, options: {} }
   const { parameters = [] } = command
-  const usage = `Usage: sluice ${[command.name, ...parameters].join(' ')}`
-  const option = rest.find((word) => word.startsWith('-'))
-  if (option !== undefined) throw new UsageError(`${describeOption(command.name, option)} ${usage}`)
+  const usage = `Usage: sluice ${usageOf(command)}`
+  const { rest, options } = takeOptions(given, command, usage)
   if (rest.length < parameters.length)
     throw new UsageError(`sluice ${command.name} needs ${parameters.slice(rest.length).join(' and ')}. ${usage}`)
   const [extra] = rest.slice(parameters.length)
   if (extra !== undefined) throw new UsageError(`sluice ${command.name} takes no argument '${extra}'. ${usage}`)
-  return { command, values: rest }
+  return { command, values: rest, options }
+}
+
+/** `--name value` or `--name=value`, wherever they stand; everything else is left. */
+function takeOptions(
+  given: string[],
+  command: Command,
+  usage: string,
+): { rest: string[]; options: Record<string, string> } {
+  const options: Record<string, string> = {}
+  const rest: string[] = []
+  const words = [...given]
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (!word.startsWith('-')) {
+      rest.push(word)
+      continue
+    }
+    const [name = '', ...inline] = word.split('=')
+    if (!Object.hasOwn(command.options ?? {}, name)) throw new UsageError(`${describeOption(command, word)} ${usage}`)
+    const value = inline.length > 0 ? inline.join('=') : words.shift()
+    if (value === undefined || value === '')
+      throw new UsageError(`sluice ${command.name} ${name} needs ${command.options![name]}. ${usage}`)
+    options[name] = value
+  }
+  return { rest, options }
 }
 
 const wordsOf = (name: string) => name.split(' ').length
 
 function describeUnknown([first = '', second]: string[], commands: readonly Command[]): string {
-  if (first.startsWith('-')) return `${describeOption('', first)} See sluice --help.`
+  if (first.startsWith('-')) return `${describeOption(null, first)} See sluice --help.`
   const names = commands.map(({ name }) => name)
   const family = names.filter((name) => name.startsWith(`${first} `))
   if (family.length > 0 && second === undefined)
@@ -52,12 +81,12 @@ function describeUnknown([first = '', second]: string[], commands: readonly Comm
 const firstWords = (names: string[]) => [...new Set(names.map((name) => name.split(' ')[0]!))]
 
 /** Settings are what people most often try to give as options. */
-function describeOption(command: string, given: string): string {
-  const here = ['sluice', command].filter(Boolean).join(' ')
+function describeOption(command: Command | null, given: string): string {
+  const here = ['sluice', command?.name].filter(Boolean).join(' ')
   const option = given.split('=')[0]!
   const setting = nearest(option.replace(/^-+/, '').toUpperCase().replaceAll('-', '_'), Object.keys(settings))
   const hint =
-    meaning(option, command === '' ? ['--help', '--version'] : ['--help']) ??
+    meaning(option, command ? ['--help', ...Object.keys(command.options ?? {})] : ['--help', '--version']) ??
     (setting && `Settings are environment variables: ${setting}=… ${here}.`)
   return [`${here} has no option ${option}.`, hint].filter(Boolean).join(' ')
 }

@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import { OperatorError } from '../errors.ts'
 import { Refused, type Setting } from './setting-kinds.ts'
-import { settings } from './settings.ts'
+import { clientSettings, settings } from './settings.ts'
 
 export class ConfigError extends OperatorError {
   readonly problems: string[]
@@ -20,10 +20,13 @@ export class ConfigError extends OperatorError {
 }
 
 type Settings = typeof settings
+type ClientSettings = typeof clientSettings
 type Value<S> = S extends { parse: (text: string) => infer T; default: infer D }
   ? T | (undefined extends D ? undefined : never)
   : never
 export type Environment = { -readonly [K in keyof Settings]: Value<Settings[K]> }
+
+export type ClientConfig = { [K in keyof ClientSettings]: Value<ClientSettings[K]> }
 
 export interface Config extends Environment {
   /** Absolute. */
@@ -40,24 +43,7 @@ export interface Config extends Environment {
 /** Reads the environment, once. Throws one ConfigError that lists every problem. */
 export function readConfig(env: Record<string, string | undefined> = process.env): Config {
   const problems: string[] = []
-  const values: Record<string, unknown> = {}
-  for (const [name, declared] of Object.entries(settings)) {
-    const setting = declared as Setting<unknown>
-    const given = env[name]?.trim()
-    if (given === undefined || given === '') {
-      values[name] = setting.default
-      continue
-    }
-    try {
-      values[name] = setting.parse(given)
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      problems.push(
-        `${name}: ${setting.secret ? 'the given value' : JSON.stringify(withoutPassword(given))} is not allowed; it must be ${error.message}`,
-      )
-    }
-  }
-  const config = values as unknown as Config
+  const config = readValues(settings, env, problems) as unknown as Config
   if (config.DATABASE_URL) {
     for (const name of ['JWT_SECRET_KEY', 'ENCRYPTION_KEY'] as const)
       if (!env[name]?.trim())
@@ -89,6 +75,39 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   config.DATA_DIR = path.resolve(config.DATA_DIR)
   const given = new Set(Object.keys(settings).filter((name) => env[name]?.trim()))
   return completeAddresses({ ...config, given, instance: `${hostname()}:${process.pid}` }, config.PORT)
+}
+
+/** What a command that calls a service needs to know of it. */
+export function readClientConfig(env: Record<string, string | undefined> = process.env): ClientConfig {
+  const problems: string[] = []
+  const config = readValues(clientSettings, env, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return config as unknown as ClientConfig
+}
+
+function readValues(
+  declared: Record<string, object>,
+  env: Record<string, string | undefined>,
+  problems: string[],
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {}
+  for (const [name, each] of Object.entries(declared)) {
+    const setting = each as Setting<unknown>
+    const given = env[name]?.trim()
+    if (given === undefined || given === '') {
+      values[name] = setting.default
+      continue
+    }
+    try {
+      values[name] = setting.parse(given)
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      problems.push(
+        `${name}: ${setting.secret ? 'the given value' : JSON.stringify(withoutPassword(given))} is not allowed; it must be ${error.message}`,
+      )
+    }
+  }
+  return values
 }
 
 /** Fills in the addresses that follow from the port, which is known only after listening when PORT is 0. */
@@ -130,9 +149,9 @@ export function describeConfig(config: Config): { name: string; value: string; g
 }
 
 /** docs/configuration.md and the README's table. */
-export function configurationTable(): string {
-  const rows = Object.entries(settings).map(([name, declared]) => {
-    const setting = declared as Setting<unknown>
+export function configurationTable(declared: Record<string, object> = settings): string {
+  const rows = Object.entries(declared).map(([name, each]) => {
+    const setting = each as Setting<unknown>
     const fallback =
       setting.shown ??
       (setting.default === undefined || (Array.isArray(setting.default) && setting.default.length === 0)

@@ -199,3 +199,17 @@ export const settings = {
     about: 'How much the service logs.',
   },
 } satisfies Record<string, Setting<never> | object>
+
+/** For the commands that call a service, which may run on another machine. */
+export const clientSettings = {
+  SLUICE_URL: {
+    ...url('http:', 'https:'),
+    default: 'http://127.0.0.1:8080',
+    about: 'Service that `sluice source` calls.',
+  },
+  SLUICE_API_KEY: {
+    ...optional(text('an API key')),
+    secret: true,
+    about: 'API key that `sluice source` calls it with.',
+  },
+} satisfies Record<string, Setting<never> | object>
