@@ -232,7 +232,8 @@ interface Call {
 function call(silenceMs: number | null = null, settleMs?: number): Call {
   const line = new Line()
   const guarded = new GuardedSocket(line as unknown as Socket, {
-    violation: (reason, cause) => new ConnectorError('source', reason, { cause }),
+    violation: (violation) => new ConnectorError('source', violation.message),
+    silence: () => new ConnectorError('source', 'it has not answered'),
     silenceMs,
     ...(settleMs === undefined ? {} : { settleMs }),
   })
@@ -334,7 +335,7 @@ describe('the driver behind the guard', () => {
     assert.equal(await Promise.race([query.catch(() => 'ended'), delay(200, 'waiting')]), 'waiting')
     never.line.push(serverError('no'))
     await assert.rejects(query, /no/)
-    await assert.rejects(once(never.line, 'close'), /it is not ready 0 seconds after it had to/)
+    await assert.rejects(once(never.line, 'close'), /it has not answered/)
     assert.ok(never.guarded.failure instanceof ConnectorError)
   })
 

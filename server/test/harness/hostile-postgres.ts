@@ -2,7 +2,7 @@
  * Servers that look like PostgreSQL to a point and then mean harm, each a few lines on 127.0.0.1. Some would keep a
  * careless client busy for ever, some would end its process, some would fill its memory.
  */
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { listen, type Peer, sendForEver } from './peers.ts'
 import {
   authentication,
@@ -36,6 +36,8 @@ export interface HostilePostgres {
 const number = 23
 const timestamp = 1184
 const digits = dataRow(['9'.repeat(40_000)])
+const copyOutResponse = frame('H', '\0', int16(1), int16(0))
+const copyInResponse = frame('G', '\0', int16(1), int16(0))
 
 export const hostilePostgres: Record<string, HostilePostgres> = {
   'says nothing': { login() {}, silent: true },
@@ -175,4 +177,64 @@ export function startHostilePostgres(kind: HostilePostgres): Promise<Peer> {
     }
     socket.on('data', hear)
   })
+}
+
+/** A real server behind a line that is tapped: when `text` is asked, the answer is ours, and the server is not heard again. */
+export function startTamperedPostgres(
+  target: { host: string; port: number },
+  text: string,
+  answer: (socket: Socket) => void,
+): Promise<Peer> {
+  return listen((client) => {
+    const upstream = connect(target.port, target.host)
+    upstream.on('error', () => client.destroy()).on('close', () => client.destroy())
+    client.on('close', () => upstream.destroy())
+    upstream.on('data', (chunk) => client.write(chunk))
+    const hear = (chunk: Buffer): void => {
+      if (!chunk.includes(text)) return void upstream.write(chunk)
+      client.off('data', hear)
+      client.resume()
+      upstream.removeAllListeners('data').resume()
+      answer(client)
+    }
+    client.on('data', hear)
+  })
+}
+
+/** What such a line may say instead of an honest answer to COPY … TO STDOUT. */
+export const hostileCopyOut: Record<string, (socket: Socket) => void> = {
+  'sends a row of impossible length': (socket) => socket.write(Buffer.concat([copyOutResponse, head('d', 3)])),
+  'sends a row of two gigabytes': (socket) => socket.write(Buffer.concat([copyOutResponse, head('d', 0x80000000)])),
+  'wants rows instead of giving them': (socket) => socket.write(frame('G', '\0', int16(0))),
+  'gives rows before it says so': (socket) => socket.write(frame('d', '1\n')),
+  'gives binary rows': (socket) => socket.write(frame('H', '\x01', int16(0))),
+  'is ready in the middle': (socket) => socket.write(Buffer.concat([copyOutResponse, frame('d', '1\n'), ready])),
+  'sends notices without end': (socket) => {
+    socket.write(copyOutResponse)
+    sendForEver(socket, notice)
+  },
+  'describes a result': (socket) => socket.write(rowDescription([['a', number]])),
+  'fails without a word': (socket) => socket.write(Buffer.concat([copyOutResponse, frame('E', '\0')])),
+}
+
+/** The same for COPY … FROM STDIN. */
+export const hostileCopyIn: Record<string, (socket: Socket) => void> = {
+  'gives rows instead of taking them': (socket) => socket.write(copyOutResponse),
+  'has taken all rows before they were sent': (socket) =>
+    socket.write(Buffer.concat([copyInResponse, complete('COPY 10'), ready])),
+  'is ready instead of taking rows': (socket) => socket.write(ready),
+  'sends notifications without end': (socket) => {
+    socket.write(copyInResponse)
+    sendForEver(socket, notification)
+  },
+  'suspends a portal': (socket) => socket.write(Buffer.concat([copyInResponse, frame('s')])),
+}
+
+const sendRows = (rows: string) => (socket: Socket) =>
+  socket.write(Buffer.concat([copyOutResponse, frame('d', rows), frame('c'), complete('COPY 1'), ready]))
+
+/** The same for an incremental read, which asks for its cursor beside each row. */
+export const hostileCursors: Record<string, (socket: Socket) => void> = {
+  'leaves out the cursor': sendRows('{"id":1}\n'),
+  'sends a cursor that is no value': sendRows('{"id":1}\x02[\x02[1]\n'),
 }

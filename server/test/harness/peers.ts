@@ -45,7 +45,8 @@ export async function listen(serve: (socket: Socket) => void): Promise<Peer> {
 export function sendForEver(socket: Socket, bytes: Buffer): void {
   const chunk = Buffer.concat(new Array(Math.max(1, Math.ceil((1 << 16) / bytes.length))).fill(bytes))
   const send = (): void => {
-    if (!socket.destroyed) socket.write(chunk, send)
+    // A write that the kernel takes at once ends in this same turn: others must have theirs too.
+    if (socket.writable) socket.write(chunk, (error) => error ?? setImmediate(send))
   }
   send()
 }

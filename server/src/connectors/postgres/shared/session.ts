@@ -39,7 +39,7 @@ export interface Session {
   query<S extends Shape = Record<never, never>>(text: string, values?: unknown[], shape?: S): Promise<RowOf<S>[]>
   /** Several statements in one round trip, without parameters. */
   script(text: string): Promise<void>
-  /** The error for an answer that no PostgreSQL gives. `reason` goes on from "…: ". */
+  /** The error for an answer that no PostgreSQL gives. */
   violation(reason: string): ConnectorError
   /** Ends politely. Never throws. */
   close(): Promise<void>
@@ -68,10 +68,12 @@ export function describeTarget(target: Target): string {
 
 async function connect(target: Target, options: SessionOptions): Promise<Session> {
   const { signal, side } = options
-  const refuse = (reason: string, cause?: unknown) => {
-    const message = `The server at ${target.host}:${target.port} does not speak PostgreSQL's protocol: ${reason}`
+  const violation = (cause: Violation) => {
+    const message = `The server at ${target.host}:${target.port} ${cause.verdict}: ${cause.message}`
     return new ConnectorError(side, message, { cause })
   }
+  const silence = (seconds: number) =>
+    new ConnectorError(side, `${describeTarget(target)} has not answered for ${seconds} seconds`, { transient: true })
   const socket = await options.egress.connect(target.host, target.port, { signal })
   // Without a listener an error that comes before the driver listens would end the process.
   socket.on('error', () => {})
@@ -88,15 +90,15 @@ async function connect(target: Target, options: SessionOptions): Promise<Session
   signal.addEventListener('abort', destroy, { once: true })
   socket.once('close', () => signal.removeEventListener('abort', destroy))
   try {
-    const guarded = new GuardedSocket(await secure(socket, target), { violation: refuse, silenceMs: null })
+    const guarded = new GuardedSocket(await secure(socket, target), { violation, silence, silenceMs: null })
     stream = guarded
     const { client, version } = await login(guarded, target, options)
     guarded.allowSilence(toSilence(options.statementTimeoutSeconds ?? 0))
-    return createSession({ client, version, destroy, violation: refuse, guarded })
+    return createSession({ client, version, destroy, guarded, violation: (reason) => violation(new Violation(reason)) })
   } catch (error) {
     destroy()
     if (late) throw new ConnectorError(side, `${describeTarget(target)} ${lateAnswer}`, { transient: true })
-    throw error instanceof Violation ? refuse(error.message, error) : error
+    throw error instanceof Violation ? violation(error) : error
   } finally {
     clearTimeout(timer)
   }

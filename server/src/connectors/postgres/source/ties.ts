@@ -1,7 +1,7 @@
 /** The rows that share one value of the cursor: which of them were read before, and what to remember of them. */
 
 import type { Json } from '../../../json/json.ts'
-import type { Encoding } from '../../contract.ts'
+import { ConnectorError, type Encoding } from '../../contract.ts'
 import { unescapeField } from '../../types/tsv.ts'
 import { SEEN_LIMIT } from './cursor-state.ts'
 
@@ -39,7 +39,7 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
   function begin(raw: string): void {
     const text = decode(raw)
     currentRaw = raw
-    current = text === null ? null : (JSON.parse(text) as string)
+    current = text === null ? null : readCursor(text)
     // What was read before stays part of the set, or the next read would take it again.
     seen = current === boundary ? [...known] : []
     overflown = inside && current === boundary
@@ -92,6 +92,8 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
     const end = bytes.indexOf(10, at)
     const identityAt = bytes.lastIndexOf(delimiter, end)
     const cursorAt = bytes.lastIndexOf(delimiter, identityAt - 1)
+    // Both were asked for; without them a server that lies would have us look through the page again for every row.
+    if (cursorAt < at || identityAt <= cursorAt) throw withoutCursor()
     if (group.admit(bytes, cursorAt + 1, identityAt, end)) {
       bytes.copyWithin(to, at, cursorAt)
       to += cursorAt - at
@@ -101,4 +103,19 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
     at = end + 1
   }
   return { used: to, records }
+}
+
+/** A JSON string. */
+function readCursor(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'string') return value
+  } catch {
+    // The server did not build it, whatever it is.
+  }
+  throw withoutCursor()
+}
+
+function withoutCursor(): ConnectorError {
+  return new ConnectorError('source', 'The server sent a row without the cursor that it was asked for')
 }

@@ -121,6 +121,7 @@ export class Conversation {
   #used: AnswerLimits = { bytes: 0, rows: 0, values: 0, columns: 0, messages: 0 }
   #columns = 0
   #progress = 0
+  #begun = false
 
   constructor(limits = answerLimits) {
     this.#limits = limits
@@ -139,7 +140,7 @@ export class Conversation {
 
   /** Whether anything came that only PostgreSQL says. */
   get begun(): boolean {
-    return this.#state !== 'start' || this.#used.messages > 0
+    return this.#begun
   }
 
   /** Rows of COPY may come now; they need no `accept`. */
@@ -161,6 +162,7 @@ export class Conversation {
   /** Throws where a message of this kind and length cannot come now. */
   expect(kind: number, length: number): void {
     if (!this.#mayCome(kind)) throw new Violation(`it sent ${nameOf(kind)} ${this.#moment()}`)
+    this.#begun = true
     this.#count('bytes', length)
   }
 
@@ -209,6 +211,6 @@ export class Conversation {
   #count(what: keyof AnswerLimits, more: number): void {
     this.#used[what] += more
     if (this.#used[what] > this.#limits[what])
-      throw new Violation(`it answered one question with more than ${this.#limits[what]} ${what}`)
+      throw new Violation(`it answered one query with more than ${this.#limits[what]} ${what}`, 'sends too much')
   }
 }

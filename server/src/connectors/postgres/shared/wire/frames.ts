@@ -4,9 +4,14 @@
  * negative count throws past every handler. So each message is taken apart here first, down to its last byte.
  */
 
-/** A server broke the protocol, or sent more than anybody can want. The message goes on from "…: it". */
+/** A server that is not talked to any longer. `verdict` says of it what it is or does, and the message why. */
 export class Violation extends Error {
   override readonly name = 'Violation'
+  readonly verdict: string
+  constructor(reason: string, verdict = "does not speak PostgreSQL's protocol") {
+    super(reason)
+    this.verdict = verdict
+  }
 }
 
 /** The first byte of each message that may come. */
@@ -203,7 +208,7 @@ export const MOST_SCRAM_ROUNDS = 1_000_000
 function checkAuthentication(bytes: Buffer, at: number, end: number): void {
   const type = bytes.readInt32BE(at)
   if (unsupported[type] !== undefined)
-    throw new Violation(`it asks for ${unsupported[type]}, and we log in by password only`)
+    throw new Violation(`it asks for ${unsupported[type]}, and we log in by password only`, 'cannot be used')
   if (!Object.values<number>(authentications).includes(type))
     throw new Violation(`it asks for authentication of the unknown type ${type}`)
   if (exactLengths[type] !== undefined && end - at !== exactLengths[type])
@@ -225,5 +230,8 @@ function checkRounds(message: string): void {
   if (counts.length === 0) throw new Violation('its SCRAM message has no number of rounds')
   for (const count of counts)
     if (!/^\d{1,9}$/.test(count) || Number(count) > MOST_SCRAM_ROUNDS)
-      throw new Violation(`it asks for ${count.slice(0, 20)} rounds of hashing, and we do at most ${MOST_SCRAM_ROUNDS}`)
+      throw new Violation(
+        `it asks for ${count.slice(0, 20)} rounds of hashing, and we do at most ${MOST_SCRAM_ROUNDS}`,
+        'cannot be used',
+      )
 }

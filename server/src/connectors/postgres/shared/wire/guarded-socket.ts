@@ -11,8 +11,9 @@ import { WireGuard } from './guard.ts'
 import { Patience, SETTLE_MS } from './patience.ts'
 
 export interface GuardedSocketOptions {
-  /** The error with which a connection ends whose server broke the rules. `reason` goes on from "…: it". */
-  violation(reason: string, cause?: unknown): Error
+  /** The errors with which the connection ends: the server broke the rules, or it is silent while it owes an answer. */
+  violation(violation: Violation): Error
+  silence(seconds: number): Error
   /** How long the server may be silent while it owes an answer. Null: for ever. */
   silenceMs: number | null
   settleMs?: number
@@ -33,7 +34,7 @@ export class GuardedSocket extends EventEmitter {
     this.#socket = socket
     this.#options = options
     this.#silenceMs = options.silenceMs
-    this.#patience = new Patience((waitedMs) => this.#giveUp(waitedMs))
+    this.#patience = new Patience((waitedMs) => this.#fail(options.silence(Math.round(waitedMs / 1000))))
     socket.on('data', (chunk: Buffer) => this.#take(chunk))
     socket.on('drain', () => this.emit('drain'))
     socket.on('end', () => this.emit('end'))
@@ -52,11 +53,8 @@ export class GuardedSocket extends EventEmitter {
     try {
       this.#guard.take(chunk)
     } catch (error) {
-      // What the guard lets through and the driver still cannot take must not end the process.
-      const reason = error instanceof Violation ? error.message : `it cannot be understood: ${(error as Error).message}`
-      return void this.#fail(
-        this.#options.violation(conversation.begun ? reason : `${reason}${quoteStart(chunk)}`, error),
-      )
+      const violation = error instanceof Violation ? error : misunderstood(error as Error)
+      return void this.#fail(this.#options.violation(conversation.begun ? violation : withStart(violation, chunk)))
     }
     // Notices are no answer: a server cannot buy time with them.
     if (conversation.givesRows || conversation.progress !== before) this.#wait()
@@ -66,12 +64,6 @@ export class GuardedSocket extends EventEmitter {
     const { owes } = this.#guard.conversation
     if (owes === 'nothing') this.#patience.wait(null)
     else this.#patience.wait(owes === 'settling' ? (this.#options.settleMs ?? SETTLE_MS) : this.#silenceMs)
-  }
-
-  #giveUp(waitedMs: number): void {
-    const seconds = Math.round(waitedMs / 1000)
-    const what = this.#guard.conversation.owes === 'settling' ? 'is not ready' : 'has not answered'
-    this.#fail(this.#options.violation(`it ${what} ${seconds} seconds after it had to`))
   }
 
   #fail(error: Error): void {
@@ -159,9 +151,14 @@ export class GuardedSocket extends EventEmitter {
   }
 }
 
+/** What the guard lets through and the driver still cannot take must not end the process. */
+function misunderstood(error: Error): Violation {
+  return new Violation(`its answer cannot be understood (${error.message})`)
+}
+
 /** By it people recognise what they have connected to: SSH, MySQL, a web server. */
-function quoteStart(chunk: Buffer): string {
-  return `; it began with ${JSON.stringify(chunk.toString('latin1', 0, 20))}`
+function withStart({ message, verdict }: Violation, chunk: Buffer): Violation {
+  return new Violation(`${message}; it began with ${JSON.stringify(chunk.toString('latin1', 0, 20))}`, verdict)
 }
 
 const QUERY = 0x51
