@@ -11,6 +11,7 @@ import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
+import { type ShownStreams, shownStreams } from './shown-streams.ts'
 
 export interface CustomSource {
   id: string
@@ -21,6 +22,8 @@ export interface CustomSource {
   version: number
   created_at: string
 }
+
+export type CustomSourceItem = CustomSource & ShownStreams
 
 export interface CustomSourceWithCode extends CustomSource {
   code: string
@@ -43,7 +46,8 @@ const MAX_CODE_BYTES = 512 * 1024
 const MAX_ERRORS = 20
 const MAX_SOURCES = 1000
 
-const columns = sql`c.id, c.name, c.source_name, v.streams, c.description, c.version, c.created_at`
+const fields = sql`c.id, c.name, c.source_name, c.description, c.version, c.created_at`
+const columns = sql`${fields}, v.streams`
 const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version`
 
 export async function validateSource({ cells }: CellServices, actor: Actor, code: string): Promise<ValidationResult> {
@@ -51,12 +55,12 @@ export async function validateSource({ cells }: CellServices, actor: Actor, code
   return validateCode(code, undefined, { zygote: cells(), organization_id: actor.organization_id })
 }
 
-export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Promise<Listed<CustomSource>> {
+export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Promise<Listed<CustomSourceItem>> {
   const matching = sql`FROM ${current} WHERE c.organization_id = ${actor.organization_id}`
   return readList(
     db,
     page,
-    sql`SELECT ${columns} ${matching} ORDER BY c.created_at DESC, c.id`,
+    sql`SELECT ${fields}, ${shownStreams} ${matching} ORDER BY c.created_at DESC, c.id`,
     sql`SELECT 1 ${matching}`,
   )
 }
@@ -153,10 +157,10 @@ export async function listVersions(
   actor: Actor,
   id: string,
   page: Paging,
-): Promise<Listed<CustomSourceVersion>> {
+): Promise<Listed<CustomSourceVersion & ShownStreams>> {
   await readCustomSource(db, actor, id)
   const matching = sql`FROM custom_source_versions v LEFT JOIN users u ON u.id = v.created_by WHERE v.custom_source_id = ${id}`
-  const listed = sql`SELECT v.version, v.streams, u.name AS created_by_name, v.created_at ${matching} ORDER BY v.version DESC`
+  const listed = sql`SELECT v.version, ${shownStreams}, u.name AS created_by_name, v.created_at ${matching} ORDER BY v.version DESC`
   return readList(db, page, listed, sql`SELECT 1 ${matching}`)
 }
 

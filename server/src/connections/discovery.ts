@@ -7,6 +7,7 @@ import { type Queryable, sql } from '../database/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import { asConnector } from './references.ts'
+import { firstThatFit, type ShownStreams, shownStreams } from './shown-streams.ts'
 
 /** Code is looked at to say what a source can do, and may take half a megabyte. */
 const READ_AT_ONCE = 20
@@ -20,8 +21,7 @@ export interface ConnectorInfo {
   capabilities: Record<string, unknown>
 }
 
-export interface SourceInfo extends ConnectorInfo {
-  streams: string[]
+export interface SourceInfo extends ConnectorInfo, ShownStreams {
   auth_types: string[]
 }
 
@@ -30,7 +30,7 @@ export async function listSources(db: Queryable, actor: Actor): Promise<SourceIn
   if (!can(actor, 'custom_sources:read')) return all
   for (let after = ''; ; ) {
     const custom = await db.query<CustomInfoRow>(sql`
-      SELECT c.id, c.name, c.source_name, c.description, c.version, v.streams, v.code, v.config_schema
+      SELECT c.id, c.name, c.source_name, c.description, c.version, ${shownStreams}, v.code, v.config_schema
         FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
        WHERE c.organization_id = ${actor.organization_id} AND c.source_name > ${after} ORDER BY c.source_name LIMIT ${READ_AT_ONCE}`)
     all.push(...custom.map(describeCustom))
@@ -54,28 +54,30 @@ const describeSource = (source: Source): SourceInfo => ({
   display_name: source.display_name,
   description: source.description,
   streams: source.streams === 'dynamic' ? ['dynamic'] : [...source.streams],
+  stream_count: source.streams === 'dynamic' ? null : source.streams.length,
   auth_types: [...source.auth_types],
   example_config: source.example_config,
   config_schema: source.settings as unknown as Record<string, unknown>,
   capabilities: { ...source.capabilities },
 })
 
-interface CustomInfoRow {
+interface CustomInfoRow extends ShownStreams {
   id: string
   name: string
   source_name: string
   description: string | null
   version: number
-  streams: string[]
   code: string
   config_schema: ExtractedSchema
 }
 
 function describeCustom(row: CustomInfoRow): SourceInfo {
-  const fields = row.config_schema.config_fields ?? []
+  const all = row.config_schema.config_fields ?? []
+  const fields = firstThatFit(all)
   const type = row.config_schema.auth_type
   return {
     ...describeSource(asConnector(row)),
+    stream_count: row.stream_count,
     display_name: row.name,
     description: row.description ?? '',
     auth_types: type ? [type] : Object.keys(authenticationTypes),
@@ -86,6 +88,7 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
       ),
       required: fields.filter((field) => field.required).map((field) => field.name),
       additionalProperties: true,
+      ...(fields.length < all.length && { truncated: true }),
     },
   }
 }

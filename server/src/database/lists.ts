@@ -7,7 +7,7 @@ import { type Queryable, type Statement, sql } from './database.ts'
 
 export const COUNTED_AT_MOST = 10_000
 /** "All" of a list is held in memory twice, as rows and as text; past this it must be asked for in pages. */
-const RETURNED_AT_MOST = 100_000
+export const RETURNED_AT_MOST = 10_000
 
 export interface Paging {
   /** Null returns all. */

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { MOST_SHOWN, MOST_SHOWN_BYTES } from '../../connections/shown-streams.ts'
 import { Description, Name, Nullable, Timestamp, Uuid } from './common.ts'
 
 const AnyObject = (description: string) =>
@@ -10,14 +11,24 @@ const info = {
   description: Type.String(),
   example_config: AnyObject('A whole source or destination object that works when pasted into a pipeline'),
   config_schema: AnyObject(
-    'JSON Schema of its settings; `secret` marks secrets, `override` what a pipeline may change',
+    'JSON Schema of its settings; `secret` marks secrets, `override` what a pipeline may change. `truncated` is true where a custom source has more settings than are shown',
   ),
   capabilities: AnyObject('What it can do'),
 }
 
+/** Of a source in a list. */
+export const ShownStreams = {
+  streams: Type.Array(Type.String(), {
+    description: `\`dynamic\`: they come from the system itself. At most the first ${MOST_SHOWN}, and ${MOST_SHOWN_BYTES / 1024} KB, of a custom source; reading it alone gives all`,
+  }),
+  stream_count: Nullable(
+    Type.Integer({ description: 'How many there are: more than `streams` holds where that was cut. Null: dynamic' }),
+  ),
+}
+
 export const SourceInfo = Type.Object({
   ...info,
-  streams: Type.Array(Type.String(), { description: '`dynamic`: they come from the system itself' }),
+  ...ShownStreams,
   auth_types: Type.Array(Type.String()),
 })
 

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
+import { ShownStreams } from './connectors.ts'
 
 const Code = Type.String({ minLength: 1, description: 'Python; at most 512 KB' })
 const AnyObject = (description: string) =>
@@ -38,7 +39,7 @@ const item = {
   created_at: Timestamp,
 }
 
-export const CustomSourceItem = Type.Object(item)
+export const CustomSourceItem = Type.Object({ ...item, ...ShownStreams })
 export const CustomSourceCreated = Type.Object({ ...item, code: Type.String() })
 export const CustomSourceView = Type.Object({ ...item, code: Type.String(), updated_at: Nullable(Timestamp) })
 
@@ -48,7 +49,7 @@ const version = {
   created_by_name: Nullable(Type.String()),
   created_at: Timestamp,
 }
-export const VersionItem = Type.Object(version)
+export const VersionItem = Type.Object({ ...version, ...ShownStreams })
 export const VersionView = Type.Object({ ...version, code: Type.String() })
 export const VersionParams = Type.Object({ id: Uuid, version: Type.Integer({ minimum: 1, maximum: 2_147_483_647 }) })
 
