@@ -121,6 +121,11 @@ export const settings = {
     default: 15,
     about: 'A run whose worker was not heard of for this long is taken over by another one.',
   },
+  RUN_LOG_MB: {
+    ...integer(1, 1024),
+    default: 16,
+    about: 'What the log of a run may hold. Of a longer one the first and the last half of this are kept.',
+  },
   RUN_RETENTION_DAYS: {
     ...integer(1, 36_500),
     default: 30,

@@ -3,7 +3,7 @@ import { type Statement, sql } from './sql.ts'
 
 /** One channel for everything that processes tell each other about runs. */
 export const CHANNEL = 'sluice'
-export type Message = 'ready' | 'cancel' | 'log' | 'state' | 'delivery'
+export type Message = 'ready' | 'cancel' | 'log' | 'state' | 'delivery' | 'follow'
 export const notifyRun = (message: Message, runId = ''): Statement =>
   sql`SELECT pg_notify(${CHANNEL}, ${`${message} ${runId}`.trim()})`
 

@@ -182,6 +182,13 @@ CREATE INDEX memberships_joined_idx ON public.memberships USING btree (organizat
 CREATE UNIQUE INDEX memberships_owner_key ON public.memberships USING btree (organization_id) WHERE (role = 'owner'::text);
 CREATE INDEX memberships_user_idx ON public.memberships USING btree (user_id);
 
+CREATE TABLE organization_storage (
+  organization_id uuid NOT NULL,
+  stored_bytes bigint NOT NULL,
+  CONSTRAINT organization_storage_pkey PRIMARY KEY (organization_id),
+  CONSTRAINT organization_storage_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+) WITH (fillfactor=50);
+
 CREATE TABLE organizations (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
   name text NOT NULL,
@@ -325,19 +332,22 @@ CREATE TABLE runs (
   CONSTRAINT runs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE
 ) WITH (fillfactor=80);
 CREATE INDEX runs_ended_idx ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
-CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
+CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at, id) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
 CREATE UNIQUE INDEX runs_one_active_key ON public.runs USING btree (pipeline_id) WHERE ((status = 'running'::text) OR ((status = 'pending'::text) AND ready));
-CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, seq DESC);
-CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, seq DESC);
+CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, created_at DESC, seq DESC);
+CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, created_at DESC, seq DESC);
 CREATE INDEX runs_pipeline_idx ON public.runs USING btree (pipeline_id, seq DESC);
 CREATE INDEX runs_pipeline_status_idx ON public.runs USING btree (pipeline_id, status, seq DESC);
 CREATE INDEX runs_ready_idx ON public.runs USING btree (organization_id, available_at, seq) WHERE ((status = 'pending'::text) AND ready);
 CREATE INDEX runs_retry_idx ON public.runs USING btree (available_at) WHERE ((status = 'pending'::text) AND ready AND (failed_attempts > 0));
 CREATE INDEX runs_running_idx ON public.runs USING btree (organization_id) WHERE (status = 'running'::text);
 CREATE UNIQUE INDEX runs_seq_key ON public.runs USING btree (seq);
-CREATE INDEX runs_stage_left_idx ON public.runs USING btree (finished_at) WHERE (stage_left AND (finished_at IS NOT NULL));
+CREATE INDEX runs_stage_left_idx ON public.runs USING btree (finished_at, id) WHERE (stage_left AND (finished_at IS NOT NULL));
+CREATE INDEX runs_trigger_idx ON public.runs USING btree (organization_id, triggered_by, created_at DESC, seq DESC) WHERE (triggered_by <> 'schedule'::text);
 CREATE INDEX runs_waiting_idx ON public.runs USING btree (pipeline_id, seq) WHERE ((status = 'pending'::text) AND (NOT ready));
 CREATE TRIGGER runs_note_last AFTER INSERT OR UPDATE OF status ON public.runs FOR EACH ROW EXECUTE FUNCTION note_last_run();
+CREATE TRIGGER runs_note_removed AFTER DELETE ON public.runs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_removed_outputs();
+CREATE TRIGGER runs_note_stored AFTER UPDATE OF output_file_size ON public.runs FOR EACH ROW WHEN ((old.output_file_size IS DISTINCT FROM new.output_file_size)) EXECUTE FUNCTION note_stored_output();
 
 CREATE TABLE saved_connectors (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -485,6 +495,7 @@ CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_org
  SET enable_sort TO 'off'
  SET enable_incremental_sort TO 'off'
  SET jit TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 DECLARE
   moment timestamptz := clock_timestamp();
@@ -595,6 +606,34 @@ BEGIN
   UPDATE pipelines
      SET last_run_seq = NEW.seq, last_run_status = NEW.status, last_run_at = coalesce(NEW.started_at, NEW.created_at)
    WHERE id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.note_removed_outputs()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE organization_storage s SET stored_bytes = s.stored_bytes - g.bytes
+    FROM (SELECT organization_id, sum(output_file_size) AS bytes FROM gone WHERE output_file_size IS NOT NULL GROUP BY organization_id) g
+   WHERE s.organization_id = g.organization_id;
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.note_stored_output()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  change bigint := coalesce(NEW.output_file_size, 0) - coalesce(OLD.output_file_size, 0);
+BEGIN
+  UPDATE organization_storage SET stored_bytes = stored_bytes + change WHERE organization_id = NEW.organization_id;
+  IF NOT FOUND AND change > 0 THEN
+    INSERT INTO organization_storage AS s (organization_id, stored_bytes) VALUES (NEW.organization_id, change)
+    ON CONFLICT (organization_id) DO UPDATE SET stored_bytes = s.stored_bytes + excluded.stored_bytes;
+  END IF;
   RETURN NULL;
 END $function$
 ;

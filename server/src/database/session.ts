@@ -32,7 +32,6 @@ const KEEP_ALIVE_MS = 10_000
 // plan takes longer than any statement of ours.
 const SETTINGS: Record<string, string> = {
   random_page_cost: '1.1',
-  enable_seqscan: 'off',
   jit: 'off',
   client_min_messages: 'warning',
   default_transaction_isolation: 'read committed',

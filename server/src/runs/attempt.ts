@@ -54,7 +54,7 @@ export function openAttempt(services: WorkerServices, run: ClaimedRun, options: 
     run,
     pinned,
     redact,
-    log: createRunLogWriter(services.db, run, redact),
+    log: createRunLogWriter(services.db, run, { redact, maxBytes: services.config.RUN_LOG_MB * 1e6 }),
     progress: null,
     leasedAt: options.leasedAt ?? takeMoment(),
     claimNext: options.claimNext,

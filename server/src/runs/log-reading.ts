@@ -1,14 +1,13 @@
 /** Reading a log: from the chunk rows while they are there, from the blob afterwards. Gaps in the numbers are told. */
 import { promisify } from 'node:util'
-import { gunzip, gzip } from 'node:zlib'
+import { gunzip } from 'node:zlib'
 import type { BlobStore } from '../blobs/blobs.ts'
-import { logKey } from '../blobs/run-keys.ts'
-import { type Database, type Queryable, raw, sql } from '../database/database.ts'
+import { type Queryable, raw, sql } from '../database/database.ts'
 import { notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { ofVisiblePipeline } from '../tenancy/visibility.ts'
 
-interface Chunk {
+export interface Chunk {
   first_line: number
   line_count: number
   lines: string
@@ -19,7 +18,6 @@ export interface NumberedLine {
   text: string
 }
 
-const compress = promisify(gzip)
 const decompress = promisify(gunzip)
 
 /** The last line of the log as far as it goes, and whether more can come. */
@@ -86,25 +84,4 @@ async function readBlob(blobs: BlobStore, key: string): Promise<Chunk[]> {
   const pieces: Buffer[] = []
   for await (const piece of await blobs.read(key)) pieces.push(piece as Buffer)
   return JSON.parse((await decompress(Buffer.concat(pieces))).toString('utf8')) as Chunk[]
-}
-
-const PACKED_AT_ONCE = 50
-
-/** Makes one compressed blob of the chunks of runs that have ended a while ago. Interrupted anywhere, it loses nothing. */
-export async function packLogs(db: Database, blobs: BlobStore): Promise<number> {
-  const runs = await db.query<{ id: string; organization_id: string }>(sql`
-    SELECT id, organization_id FROM runs r WHERE r.log_key IS NULL AND r.finished_at < now() - interval '2 minutes'
-       AND EXISTS (SELECT 1 FROM run_log_chunks k WHERE k.run_id = r.id) ORDER BY r.finished_at LIMIT ${PACKED_AT_ONCE}`)
-  for (const run of runs) {
-    const chunks = await db.query<Chunk>(
-      sql`SELECT first_line, line_count, lines FROM run_log_chunks WHERE run_id = ${run.id} ORDER BY number`,
-    )
-    const key = logKey(run)
-    await blobs.put(key, await compress(JSON.stringify(chunks)))
-    await db.transaction(async (tx) => {
-      const named = await tx.execute(sql`UPDATE runs SET log_key = ${key} WHERE id = ${run.id} AND log_key IS NULL`)
-      if (named === 1) await tx.execute(sql`DELETE FROM run_log_chunks WHERE run_id = ${run.id}`)
-    })
-  }
-  return runs.length
 }

@@ -8,7 +8,7 @@
 
 import type { Redact } from '../connectors/settings/redact.ts'
 import { type Queryable, sql } from '../database/database.ts'
-import { notifyRun } from '../database/notifications.ts'
+import { CHANNEL } from '../database/notifications.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -17,11 +17,11 @@ export interface LogChunk {
   lines: string
 }
 
-const HEAD_BYTES = 512 * 1024
-const TAIL_BYTES = 512 * 1024
 const LINE_BYTES = 32 * 1024
 const FLUSH_MS = 100
 const CHUNK_BYTES = 64 * 1024
+/** Readers say that they are there more often than this. */
+const FOLLOWED_MS = 15_000
 
 export const formatLine = (level: LogLevel, message: string, at = new Date()): string =>
   `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`
@@ -30,16 +30,29 @@ export interface RunLogWriter {
   write(level: LogLevel, message: string): void
   /** Writes what has gathered; failures are kept and tried again. */
   flush(): Promise<void>
+  /** Somebody reads along: for some seconds what is written is told at once. */
+  follow(): void
   /** What has not been written yet, to go into the transaction that ends the attempt; resolves when all before it is. */
   rest(): Promise<LogChunk | null>
 }
 
-export function createRunLogWriter(db: Queryable, run: { id: string; attempt: number }, redact: Redact): RunLogWriter {
+export interface RunLogOptions {
+  redact: Redact
+  /** What the log may hold; half of it for its head, half for its tail. */
+  maxBytes: number
+}
+
+export function createRunLogWriter(
+  db: Queryable,
+  run: { id: string; attempt: number },
+  { redact, maxBytes }: RunLogOptions,
+): RunLogWriter {
   let gathered: string[] = []
   let gatheredBytes = 0
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
-  const trim = createTailTrimmer(db, run.id)
+  let followedUntil = 0
+  const trim = createTailTrimmer(db, run.id, maxBytes / 2)
 
   const take = (): LogChunk | null => {
     clearTimeout(timer)
@@ -55,8 +68,8 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
     if (!chunk) return writing
     writing = writing
       .then(async () => {
-        const number = await insertChunk(db, run.id, chunk, run.attempt)
-        await db.execute(notifyRun('log', run.id))
+        const followed = performance.now() < followedUntil
+        const number = await insertChunk(db, run.id, chunk, { attempt: run.attempt, notify: followed })
         await trim(number, Buffer.byteLength(chunk.lines))
       })
       // The database is away: the lines are lost to the log, never to the run.
@@ -75,6 +88,9 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
       else timer ??= setTimeout(() => void flush(), FLUSH_MS)
     },
     flush,
+    follow() {
+      followedUntil = performance.now() + FOLLOWED_MS
+    },
     async rest() {
       const chunk = take()
       await writing
@@ -84,7 +100,11 @@ export function createRunLogWriter(db: Queryable, run: { id: string; attempt: nu
 }
 
 /** Deletes chunks that fall between the head and the moving tail, those of earlier attempts among them. */
-function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes: number) => Promise<void> {
+function createTailTrimmer(
+  db: Queryable,
+  runId: string,
+  halfBytes: number,
+): (number: number, bytes: number) => Promise<void> {
   let written = 0
   let headChunks = 0
   let tailBytes = 0
@@ -93,7 +113,7 @@ function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes
 
   const take = (number: number, bytes: number): void => {
     written += bytes
-    if (written <= HEAD_BYTES) {
+    if (written <= halfBytes) {
       headChunks = number
       return
     }
@@ -105,7 +125,7 @@ function createTailTrimmer(db: Queryable, runId: string): (number: number, bytes
     else for (const chunk of await listChunks(db, runId)) take(chunk.number, chunk.bytes)
     looked = true
     let dropped = 0
-    while (tailBytes > TAIL_BYTES && tail.length > 1) {
+    while (tailBytes > halfBytes && tail.length > 1) {
       const oldest = tail.shift()!
       tailBytes -= oldest.bytes
       dropped = oldest.number
@@ -132,10 +152,12 @@ async function insertChunk(
   db: Queryable,
   runId: string,
   chunk: LogChunk,
-  attempt: number | null = null,
+  { attempt, notify }: { attempt: number | null; notify: boolean },
 ): Promise<number> {
+  const append = sql`SELECT append_run_log(${runId}, ${attempt}, ${chunk.line_count}, ${chunk.lines}) AS number`
+  // A NOTIFY makes all commits that send one wait for each other, so none is sent that nobody hears.
   const row = await db.first<{ number: number }>(
-    sql`SELECT append_run_log(${runId}, ${attempt}, ${chunk.line_count}, ${chunk.lines}) AS number`,
+    notify ? sql`${append}, pg_notify(${CHANNEL}, ${`log ${runId}`})` : append,
   )
   return row!.number
 }
@@ -146,4 +168,4 @@ export const oneLine = (level: LogLevel, message: string): LogChunk => ({
 })
 
 export const appendLine = (tx: Queryable, runId: string, level: LogLevel, message: string): Promise<number> =>
-  insertChunk(tx, runId, oneLine(level, message))
+  insertChunk(tx, runId, oneLine(level, message), { attempt: null, notify: false })

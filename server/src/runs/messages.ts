@@ -1,6 +1,6 @@
 /** One listener per process for what is told about runs, shared by everybody who follows one. */
 import type { Database } from '../database/database.ts'
-import { CHANNEL, readMessage } from '../database/notifications.ts'
+import { CHANNEL, notifyRun, readMessage } from '../database/notifications.ts'
 
 export interface Follower {
   /** Resolves when something was told about the run, at the latest after the given time. */
@@ -12,6 +12,9 @@ export interface RunMessages {
   follow(runId: string): Follower
   close(): Promise<void>
 }
+
+/** Workers tell of new lines only while somebody says that they are read. */
+const SAY_EVERY_MS = 5000
 
 export function createRunMessages(db: Database, onError: (error: Error) => void): RunMessages {
   const followers = new Map<string, Set<() => void>>()
@@ -33,9 +36,13 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
     })
   }
 
+  const sayThatReads = (runId: string) => void db.execute(notifyRun('follow', runId)).catch(onError)
+
   return {
     follow(runId) {
       listen()
+      sayThatReads(runId)
+      const saying = setInterval(() => sayThatReads(runId), SAY_EVERY_MS).unref()
       let told = false
       let wakeUp = () => {}
       const wake = () => {
@@ -57,6 +64,7 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
           told = false
         },
         stop() {
+          clearInterval(saying)
           wakes.delete(wake)
           wakeUp()
           if (wakes.size === 0) followers.delete(runId)

@@ -14,9 +14,10 @@ export async function findQuotaFault(
   if (gigabytes === undefined) return null
   const own = parts.reduce((sum, part) => sum + part.size, 0)
   const row = await untilDatabaseAnswers(() =>
-    db.first<{ stored: number }>(sql`
-      SELECT coalesce(sum(output_file_size), 0)::bigint AS stored FROM runs WHERE organization_id = ${run.organization_id} AND output_file IS NOT NULL`),
+    db.control.first<{ stored_bytes: number }>(
+      sql`SELECT stored_bytes FROM organization_storage WHERE organization_id = ${run.organization_id}`,
+    ),
   )
-  if ((row?.stored ?? 0) + own <= gigabytes * 1e9) return null
+  if ((row?.stored_bytes ?? 0) + own <= gigabytes * 1e9) return null
   return `the outputs of your organization would take more than ${gigabytes} GB; delete pipelines that are no longer needed, or set config.run.keep_output to false`
 }

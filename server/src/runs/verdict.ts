@@ -2,11 +2,9 @@
  * How an attempt ended, and what is written about it. Nothing here knows of processes or messages: supervise.ts finds the
  * verdict, this writes it. Where the database is away the writing waits for it, because the end is true and must be kept.
  */
-import { runPrefix } from '../blobs/run-keys.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Outcome } from '../engine/job.ts'
 import { formatDuration } from '../engine/sentences.ts'
-import { removeStrayParts } from '../engine/stage.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Attempt, StopReason } from './attempt.ts'
 import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } from './finish.ts'
@@ -81,7 +79,7 @@ export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> 
   }
 }
 
-/** The row says so already; what is missing is the last line and the room that its parts take. */
+/** The row says so already; what is missing is the last line. */
 async function noteCancel(attempt: Attempt): Promise<void> {
   const { run, log } = attempt
   log.write(
@@ -91,7 +89,6 @@ async function noteCancel(attempt: Attempt): Promise<void> {
       : 'The run was stopped.',
   )
   await log.flush()
-  await removeStage(attempt)
 }
 
 async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
@@ -151,12 +148,6 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
   }
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
-  const ended = await endOnce(attempt, (next) =>
-    finishFailed(services.db.control, run, { error, log: rest, counts, next }),
-  )
-  if (ended) await removeStage(attempt)
+  // What its parts take is given back by the tidying: a store that hangs must not keep the slot.
+  await endOnce(attempt, (next) => finishFailed(services.db.control, run, { error, log: rest, counts, next }))
 }
-
-/** What is left here because the store is away is found by the tidying: the row keeps `stage_left`. */
-const removeStage = ({ services, run }: Attempt): Promise<number> =>
-  removeStrayParts(services.blobs, runPrefix(run), []).catch(() => 0)

@@ -20,6 +20,8 @@ export interface WakeUps {
 export interface Heard {
   ready(): void
   cancelled(runId: string): void
+  /** Somebody reads its log along. */
+  followed(runId: string): void
   /** Messages may have been missed. */
   gap(): void
 }
@@ -31,6 +33,7 @@ export function hearOfRuns({ db }: WorkerServices, worker: string, heard: Heard)
     const { message, run_id } = readMessage(payload)
     if (message === 'ready') heard.ready()
     if (message === 'cancel') heard.cancelled(run_id)
+    if (message === 'follow') heard.followed(run_id)
   }
   const leave = async () => {
     const stop = stopListening

@@ -50,6 +50,7 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
   const wakeUps = hearOfRuns(services, slots.worker, {
     ready: slots.fill,
     cancelled: (runId) => slots.find(runId)?.stop('cancelled'),
+    followed: (runId) => slots.find(runId)?.log.follow(),
     gap: lookNow,
   })
   // First of all, because this alone can fail: without a database nothing may be left behind that keeps us alive.

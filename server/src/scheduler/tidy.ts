@@ -1,46 +1,72 @@
 /**
- * Tidying: what has ended and must not stay. Every step may be interrupted and done again; what is named in a row is
- * removed from the blob store before the row forgets it.
+ * Tidying: what has ended and must not stay. Each step is on its own, reads page after page, and works for several
+ * organizations side by side; what cannot be removed is reported, left for the next time, and keeps nothing else. Every
+ * step may be interrupted and done again; what is named in a row is removed from the blob store before the row forgets it.
  */
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import { runPrefix } from '../blobs/run-keys.ts'
-import { forgetEndedLeases } from '../connections/refresh-tokens.ts'
-import { forgetOldTokens } from '../connections/superseded-tokens.ts'
-import { type Database, sql } from '../database/database.ts'
+import { sql } from '../database/database.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
-import { packLogs } from '../runs/log-reading.ts'
+import { packLogs } from '../runs/log-packing.ts'
+import { sideBySide } from '../runs/side-by-side.ts'
 import type { Services } from '../services.ts'
 
-const AT_ONCE = 100
+type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
+
+const AT_ONCE = 500
+/** A prefix that could not be removed is tried again after this. */
+const AGAIN_AFTER_SECONDS = 600
 /** Writers that live may be older than an hour between two writes only if they hang. */
 const LEFTOVER_MS = 6 * 3600 * 1000
 
-export async function tidyOften({ db, blobs }: Services): Promise<void> {
-  await removeDeletedRuns(db, blobs)
-  await removeLeftStages(db, blobs)
-  await packLogs(db, blobs)
-  // Often, for anybody can make such rows without an account.
-  await forgetEndedSessions(db)
+export const tidyOften = (services: TidyServices): Promise<void> =>
+  doEach(services, {
+    'removing the blobs of deleted pipelines': () => removeDeletedRuns(services),
+    'removing parts that no run names': () => removeLeftStages(services),
+    'packing logs': () => packLogs(services.db, services.blobs, report(services, 'a log could not be packed')),
+    // Often, because anybody can make such rows without an account.
+    'forgetting ended sessions': () => forgetEndedSessions(services.db),
+  })
+
+export const tidyHourly = (services: TidyServices & Pick<Services, 'config'>): Promise<void> =>
+  doEach(services, {
+    'expiring outputs': () => expireOutputs(services, services.config.RUN_RETENTION_DAYS),
+    'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
+  })
+
+async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {
+  await Promise.all(
+    Object.entries(steps).map(([what, step]) =>
+      step().catch((error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`)),
+    ),
+  )
 }
 
-export async function tidyHourly({ db, blobs, config }: Services): Promise<void> {
-  await forgetEndedLeases(db)
-  await forgetOldTokens(db)
-  await expireOutputs(db, blobs, config.RUN_RETENTION_DAYS)
-  await blobs.sweep(LEFTOVER_MS)
-}
+const report =
+  ({ log }: TidyServices, what: string) =>
+  (error: Error) =>
+    log.warn({ err: error }, `${what}; trying again later`)
 
 /** Blobs of runs whose rows are gone with their pipeline. */
-export async function removeDeletedRuns(db: Database, blobs: BlobStore): Promise<void> {
+export async function removeDeletedRuns(services: TidyServices): Promise<void> {
+  const { db, blobs } = services
   for (;;) {
-    const rows = await db.query<{ prefix: string }>(
-      sql`SELECT prefix FROM blob_deletions WHERE due_at <= now() ORDER BY due_at LIMIT ${AT_ONCE}`,
+    // What is taken is put off first: two schedulers share the work, and what fails lets the others pass.
+    const rows = await db.query<{ prefix: string; organization_id: string }>(sql`
+      UPDATE blob_deletions SET due_at = now() + make_interval(secs => ${AGAIN_AFTER_SECONDS})
+       WHERE prefix IN (SELECT prefix FROM blob_deletions WHERE due_at <= now() ORDER BY due_at LIMIT ${AT_ONCE} FOR UPDATE SKIP LOCKED)
+      RETURNING prefix, split_part(prefix, '/', 1) AS organization_id`)
+    if (rows.length === 0) return
+    await sideBySide(
+      rows,
+      async ({ prefix }) => {
+        await removePrefix(blobs, prefix)
+        await db.execute(sql`DELETE FROM blob_deletions WHERE prefix = ${prefix}`)
+      },
+      report(services, 'blobs of a deleted pipeline could not be removed'),
     )
-    for (const { prefix } of rows) await removePrefix(blobs, prefix)
-    await db.execute(sql`DELETE FROM blob_deletions WHERE prefix = ANY (${rows.map(({ prefix }) => prefix)}::text[])`)
-    if (rows.length < AT_ONCE) return
   }
 }
 
@@ -50,29 +76,70 @@ async function removePrefix(blobs: BlobStore, prefix: string): Promise<void> {
   if (keys.length > 0) await blobs.delete(keys)
 }
 
-/** Parts that no list names: of lost attempts, of failed and cancelled runs, and of what a conversion replaced. */
-async function removeLeftStages(db: Database, blobs: BlobStore): Promise<void> {
-  const runs = await db.query<{ id: string; organization_id: string; output_parts: { key: string }[] | null }>(sql`
-    SELECT id, organization_id, output_parts FROM runs
-     WHERE stage_left AND finished_at < now() - interval '30 seconds' ORDER BY finished_at LIMIT ${AT_ONCE}`)
-  for (const run of runs) {
-    const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
-    await removeStrayParts(blobs, runPrefix(run), keep)
-    await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
+interface EndedRun {
+  id: string
+  organization_id: string
+  finished_at: string
+}
+
+/** Goes through runs page by page, from the one that ended first. */
+async function forEachPage<Run extends EndedRun>(
+  readPage: (after: Pick<EndedRun, 'finished_at' | 'id'>) => Promise<Run[]>,
+  act: (page: Run[]) => Promise<number>,
+): Promise<number> {
+  let after = { finished_at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+  let done = 0
+  for (;;) {
+    const page = await readPage(after)
+    done += await act(page)
+    if (page.length < AT_ONCE) return done
+    after = page.at(-1)!
   }
 }
 
+/** Parts that no list names: of lost attempts, of failed and cancelled runs, and of what a conversion replaced. */
+export function removeLeftStages(services: TidyServices): Promise<number> {
+  const { db, blobs } = services
+  return forEachPage(
+    (after) =>
+      db.query<EndedRun & { output_parts: { key: string }[] | null }>(sql`
+        SELECT id, organization_id, finished_at, output_parts FROM runs
+         WHERE stage_left AND finished_at < now() - interval '30 seconds' AND (finished_at, id) > (${after.finished_at}, ${after.id})
+         ORDER BY finished_at, id LIMIT ${AT_ONCE}`),
+    (page) =>
+      sideBySide(
+        page,
+        async (run) => {
+          const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
+          await removeStrayParts(blobs, runPrefix(run), keep)
+          await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
+        },
+        report(services, 'parts of a run could not be removed'),
+      ),
+  )
+}
+
 /** Outputs and logs whose time is over, except those of each pipeline's last success. */
-export async function expireOutputs(db: Database, blobs: BlobStore, days: number): Promise<number> {
-  const runs = await db.query<{ id: string; organization_id: string }>(sql`
-    SELECT r.id, r.organization_id FROM runs r
-     WHERE (r.output_file IS NOT NULL OR r.log_key IS NOT NULL) AND r.finished_at < now() - make_interval(days => ${days})
-       AND r.id IS DISTINCT FROM (SELECT s.id FROM runs s WHERE s.pipeline_id = r.pipeline_id AND s.status = 'success' ORDER BY s.seq DESC LIMIT 1)
-     ORDER BY r.finished_at LIMIT ${AT_ONCE}`)
-  for (const run of runs) {
-    await removePrefix(blobs, runPrefix(run))
-    await db.execute(sql`
-      UPDATE runs SET output_file = NULL, output_file_size = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
-  }
-  return runs.length === AT_ONCE ? runs.length + (await expireOutputs(db, blobs, days)) : runs.length
+export function expireOutputs(services: TidyServices, days: number): Promise<number> {
+  const { db, blobs } = services
+  return forEachPage(
+    (after) =>
+      db.query<EndedRun & { last: boolean }>(sql`
+        SELECT r.id, r.organization_id, r.finished_at,
+               r.id IS NOT DISTINCT FROM (SELECT s.id FROM runs s WHERE s.pipeline_id = r.pipeline_id AND s.status = 'success' ORDER BY s.seq DESC LIMIT 1) AS last
+          FROM runs r
+         WHERE (r.output_file IS NOT NULL OR r.log_key IS NOT NULL) AND r.finished_at < now() - make_interval(days => ${days})
+           AND (r.finished_at, r.id) > (${after.finished_at}, ${after.id})
+         ORDER BY r.finished_at, r.id LIMIT ${AT_ONCE}`),
+    (page) =>
+      sideBySide(
+        page.filter((run) => !run.last),
+        async (run) => {
+          await removePrefix(blobs, runPrefix(run))
+          await db.execute(sql`
+            UPDATE runs SET output_file = NULL, output_file_size = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
+        },
+        report(services, 'the output of a run could not be removed'),
+      ),
+  )
 }

@@ -3,18 +3,20 @@ import { test } from 'node:test'
 import { createRedact } from '../../src/connectors/settings/redact.ts'
 import { sql } from '../../src/database/database.ts'
 import { createRunLogWriter } from '../../src/runs/log.ts'
-import { packLogs } from '../../src/runs/log-reading.ts'
+import { packLogs } from '../../src/runs/log-packing.ts'
 import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
 const { call, person, services } = engine
 const { db, blobs } = services
-const plain = (text: string) => text
+const fail = (error: Error) => {
+  throw error
+}
 
 test('a long log keeps its head and its tail and says what lies between', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
-  const log = createRunLogWriter(db, { id: run, attempt: 0 }, plain)
+  const log = createRunLogWriter(db, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e6 })
   for (let line = 1; line <= 20_000; line++) log.write('info', `line ${line} ${'x'.repeat(100)}`)
   await log.flush()
   const { logs } = (await call('GET', `/api/pipelines/runs/${run}/logs`, { as: person })).body
@@ -35,7 +37,7 @@ test('a long log keeps its head and its tail and says what lies between', async 
 test('the cap holds over all attempts of a run', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   for (let attempt = 1; attempt <= 4; attempt++) {
-    const log = createRunLogWriter(db, { id: run, attempt: 0 }, plain)
+    const log = createRunLogWriter(db, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e6 })
     for (let line = 1; line <= 8000; line++) log.write('info', `attempt ${attempt} line ${line} ${'x'.repeat(100)}`)
     await log.flush()
   }
@@ -77,7 +79,7 @@ test('the log of a run that has ended is packed into a blob and reads the same',
   await worker.stop(AbortSignal.abort())
   const before = await engine.logs(run)
   await db.execute(sql`UPDATE runs SET finished_at = now() - interval '1 hour' WHERE id = ${run}`)
-  assert.ok((await packLogs(db, blobs)) >= 1)
+  assert.ok((await packLogs(db, blobs, fail)) >= 1)
   assert.equal((await db.query(sql`SELECT 1 FROM run_log_chunks WHERE run_id = ${run}`)).length, 0)
   assert.equal(await engine.logs(run), before)
 })

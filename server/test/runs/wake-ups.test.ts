@@ -9,7 +9,7 @@ const engine = await startEngine()
 const { services } = engine
 const workers: WakeUps[] = []
 after(() => Promise.all(workers.map((worker) => worker.stop())))
-const nothing = { ready() {}, cancelled() {}, gap() {} }
+const nothing = { ready() {}, cancelled() {}, followed() {}, gap() {} }
 
 test('of many idle workers eight listen, and another takes the place of one that leaves', async () => {
   for (let index = 0; index < 12; index++) workers.push(hearOfRuns(services, `worker ${index}`, nothing))

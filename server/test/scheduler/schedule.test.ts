@@ -108,11 +108,11 @@ test('old outputs go, those of the last success stay, and a deleted pipeline tak
   await engine.finished(second)
   await worker.stop(AbortSignal.abort())
   await db.execute(sql`UPDATE runs SET finished_at = now() - interval '40 days' WHERE pipeline_id = ${id}`)
-  assert.equal(await expireOutputs(db, blobs, 30), 1)
+  assert.equal(await expireOutputs(services, 30), 1)
   assert.equal((await call('GET', `/api/pipelines/runs/${first}/output`, { as: person })).status, 404)
   assert.equal((await call('GET', `/api/pipelines/runs/${second}/output`, { as: person })).status, 200)
   await call('DELETE', `/api/pipelines/${id}`, { as: person })
-  await removeDeletedRuns(db, blobs)
+  await removeDeletedRuns(services)
   const left = []
   for await (const blob of blobs.list(`${person.organization_id}/runs/${second}/`)) left.push(blob.key)
   assert.deepEqual(left, [])

@@ -1,0 +1,34 @@
+/** Work on things of many organizations: some at a time, and only a few of one, so that nobody's trouble delays the others. */
+
+const LANES = 16
+const LANES_PER_ORGANIZATION = 4
+
+/** Does all of it and returns how many succeeded. What fails is reported and keeps none of the others. */
+export async function sideBySide<Item extends { organization_id: string }>(
+  items: readonly Item[],
+  act: (item: Item) => Promise<unknown>,
+  onError: (error: Error) => void,
+): Promise<number> {
+  const lanes = new Map<string, Item[]>()
+  items.forEach((item, index) => {
+    const lane = `${index % LANES_PER_ORGANIZATION} ${item.organization_id}`
+    const queue = lanes.get(lane)
+    if (queue) queue.push(item)
+    else lanes.set(lane, [item])
+  })
+  // The first lane of every organization comes before the second of any.
+  const waiting = [...lanes.keys()].sort()
+  let done = 0
+  const work = async () => {
+    for (let lane = waiting.shift(); lane !== undefined; lane = waiting.shift())
+      for (const item of lanes.get(lane)!)
+        await act(item).then(
+          () => {
+            done += 1
+          },
+          (error: Error) => onError(error),
+        )
+  }
+  await Promise.all(Array.from({ length: LANES }, work))
+  return done
+}

@@ -1,0 +1,86 @@
+/** Tidying: what cannot be removed keeps nothing else from being removed. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import type { BlobStore } from '../../src/blobs/blobs.ts'
+import { sql } from '../../src/database/database.ts'
+import { expireOutputs, removeDeletedRuns, removeLeftStages, tidyOften } from '../../src/scheduler/tidy.ts'
+import { startEngine } from '../harness/engine.ts'
+
+const engine = await startEngine()
+const { db, blobs } = engine.services
+
+/** A store that refuses to delete what lies under a prefix, as one with a retention lock does. */
+const refusing = (prefix: string): BlobStore => ({
+  ...blobs,
+  delete: (keys) =>
+    keys.some((key) => key.startsWith(prefix)) ? Promise.reject(new Error('AccessDenied')) : blobs.delete(keys),
+})
+const exists = async (key: string) => (await blobs.stat(key)) !== null
+const put = async (key: string) => {
+  await blobs.put(key, Buffer.from('x'))
+  return key
+}
+
+test('one object that cannot be deleted stops no other, and is tried again later', async () => {
+  const [stuck, free] = [randomUUID(), randomUUID()].map((organization) => `${organization}/runs/${randomUUID()}/`)
+  const kept = await put(`${stuck}1-1.part`)
+  const removed = await put(`${free}1-1.part`)
+  await db.execute(
+    sql`INSERT INTO blob_deletions (prefix, due_at) VALUES (${stuck}, now() - interval '2 hours'), (${free}, now() - interval '1 hour')`,
+  )
+  const services = { ...engine.services, blobs: refusing(stuck!) }
+  await removeDeletedRuns(services)
+  assert.deepEqual([await exists(kept), await exists(removed)], [true, false])
+  const left = await db.query<{ prefix: string; later: boolean }>(
+    sql`SELECT prefix, due_at > now() AS later FROM blob_deletions`,
+  )
+  assert.deepEqual(left, [{ prefix: stuck, later: true }])
+  await db.execute(sql`UPDATE blob_deletions SET due_at = now()`)
+  await removeDeletedRuns(engine.services)
+  assert.equal(await exists(kept), false)
+})
+
+async function insertEnded(count: number): Promise<{ id: string; organization_id: string }[]> {
+  const pipeline = await engine.createPipeline({})
+  return db.query(sql`
+    INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, finished_at, stage_left, output_file, output_file_size, output_parts, attempt)
+    SELECT organization_id, id, 'manual', true, 'success', now() - interval '40 days', true, 'x', 1, '[]', 1 FROM pipelines, generate_series(1, ${count}) WHERE id = ${pipeline}
+    RETURNING id, organization_id`)
+}
+
+test('parts and outputs of a run that cannot be removed keep none of the others', async () => {
+  const runs = await insertEnded(3)
+  const keys = await Promise.all(runs.map((run) => put(`${run.organization_id}/runs/${run.id}/1-1.part`)))
+  const services = { ...engine.services, blobs: refusing(keys[0]!) }
+  assert.equal(await removeLeftStages(services), 2)
+  assert.deepEqual(await Promise.all(keys.map(exists)), [true, false, false])
+  await Promise.all(keys.map(put))
+  // The last success of the pipeline stays; of the other two one cannot go.
+  assert.equal(await expireOutputs(services, 30), 1)
+  assert.equal(await expireOutputs(engine.services, 30), 1)
+})
+
+test('a step that fails as a whole keeps none of the other steps', async () => {
+  const [run] = await insertEnded(1)
+  await db.execute(sql`SELECT append_run_log(${run!.id}, NULL, 1, 'a line')`)
+  const broken: BlobStore = {
+    ...blobs,
+    list: () => {
+      throw new Error('the store does not list')
+    },
+  }
+  await tidyOften({ ...engine.services, blobs: broken })
+  const row = await db.first<{ log_key: string | null }>(sql`SELECT log_key FROM runs WHERE id = ${run!.id}`)
+  assert.match(row!.log_key!, /log\.json\.gz$/)
+})
+
+test('all logs that are due are packed in one pass, however many there are', async () => {
+  const runs = await insertEnded(1200)
+  await db.execute(
+    sql`INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines) SELECT id, 1, 1, 1, 'a line' FROM unnest(${runs.map(({ id }) => id)}::uuid[]) AS id`,
+  )
+  await tidyOften(engine.services)
+  const left = await db.first<{ count: number }>(sql`SELECT count(*) AS count FROM run_log_chunks`)
+  assert.equal(left!.count, 0)
+})
