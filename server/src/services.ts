@@ -11,11 +11,11 @@ import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config/config.ts'
 import { connectDatabase, type Database, sql } from './database/database.ts'
 import { migrate } from './database/migrate.ts'
+import { requireDatabase } from './database/requirements.ts'
 import { createSecretBox, type SecretBox } from './database/secret-box.ts'
 import { type Keys, openStore, type Store } from './database/store.ts'
 import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
-import { OperatorError } from './errors.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
 import { createLog } from './log.ts'
 import { createRunMessages, type RunMessages } from './runs/messages.ts'
@@ -75,7 +75,7 @@ export async function createServices(config: Config, options: ServiceOptions = {
     )
     closers.push(() => db.close())
     await requireDatabase(db)
-    const applied = await migrate(db)
+    const applied = await migrate(db, (message) => log.warn(message))
     if (applied > 0) log.info(`applied ${applied} migrations`)
     return composeServices({ config, log, db, keys: store.keys, closers, close })
   } catch (error) {
@@ -161,21 +161,6 @@ export function addressesOf(config: Config): Listener[] {
 
 const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 }
 
-/** The first question to the database: where it can not be asked, one sentence says so instead of a stack. */
-async function requireDatabase(db: Database): Promise<void> {
-  const version = await db.first<{ server_version: string }>(sql`SHOW server_version`).catch((error: Error) => {
-    throw new OperatorError(
-      `The database of DATABASE_URL can not be used: ${error.message || (error as { code?: string }).code}. Check the address, the user and the password.`,
-    )
-  })
-  const major = Number.parseInt(version?.server_version ?? '', 10)
-  if (major < OLDEST_POSTGRES)
-    throw new OperatorError(
-      `The database of DATABASE_URL is PostgreSQL ${version?.server_version}; Sluice needs ${OLDEST_POSTGRES} or later.`,
-    )
-}
-
-const OLDEST_POSTGRES = 13
 const PROBE_MS = 2000
 
 async function probe(db: Database): Promise<string> {

@@ -30,3 +30,6 @@ export interface BlobStore {
 }
 
 export class BlobNotFound extends Error {}
+
+/** The store could not be reached, or answered with errors of its own, for as long as it was tried. */
+export class BlobStoreUnavailable extends Error {}

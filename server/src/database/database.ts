@@ -15,7 +15,7 @@ import {
   setUpSession,
 } from './session.ts'
 import { raw, type Statement, sql } from './sql.ts'
-import { isUnreachable } from './unreachable.ts'
+import { DatabaseUnavailable, isUnreachable } from './unreachable.ts'
 
 export { join, raw, type Statement, script, sql } from './sql.ts'
 
@@ -24,6 +24,8 @@ export const UNIQUE_VIOLATION = '23505'
 export const FOREIGN_KEY_VIOLATION = '23503'
 export const SERIALIZATION_FAILURE = '40001'
 export const DEADLOCK = '40P01'
+export const LOCK_NOT_AVAILABLE = '55P03'
+export const NO_PRIVILEGE = '42501'
 
 export const isDatabaseError = (error: unknown, code: string, constraint?: string): boolean =>
   error instanceof pg.DatabaseError &&
@@ -156,10 +158,11 @@ function openPool(
     try {
       return await useClient(pool, used, work)
     } catch (error) {
-      if (isUnreachable(error)) faultAt = performance.now()
       // The other side is gone without a word. Each idle connection to it would cost somebody the same wait.
       if (isAnswerMissing(error)) for (const client of open.keys()) if (!used.has(client)) dropConnection(client)
-      throw error
+      if (!isUnreachable(error)) throw error
+      faultAt = performance.now()
+      throw new DatabaseUnavailable(error as Error)
     }
   }
 
@@ -220,10 +223,12 @@ async function inTransaction<T>(client: pg.PoolClient, work: (tx: Queryable) => 
   }
 }
 
-const named = (statement: Statement) =>
-  statement.name === ''
-    ? { text: statement.text, values: statement.values }
-    : { name: statement.name, text: statement.text, values: statement.values }
+const named = ({ name, text, values, answerMs }: Statement) => ({
+  text,
+  values,
+  ...(name !== '' && { name }),
+  ...(answerMs !== undefined && { query_timeout: answerMs }),
+})
 
 function queryable(run: (statement: Statement) => Promise<pg.QueryResult>): Queryable {
   return {

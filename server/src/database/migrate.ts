@@ -4,9 +4,10 @@
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { OperatorError } from '../errors.ts'
 import type { Database, Queryable } from './database.ts'
-import { lockForTransaction, script, sql } from './database.ts'
+import { isDatabaseError, LOCK_NOT_AVAILABLE, lockForTransaction, NO_PRIVILEGE, script, sql } from './database.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 
@@ -32,36 +33,74 @@ export async function readMigrations(): Promise<Migration[]> {
   )
 }
 
-export async function migrate(db: Database): Promise<number> {
+/** An ALTER that waits for a long reader makes everybody wait behind it: it waits briefly, and comes back. */
+const LOCK_WAIT = '2s'
+const PAUSE_MS = 1000
+const TRIES = 120
+/** Building an index on a large table takes its time. */
+const ANSWER_MS = 6 * 3600 * 1000
+
+export async function migrate(db: Database, onWait: (message: string) => void = () => {}): Promise<number> {
   const migrations = await readMigrations()
   if (await isCurrent(db, migrations)) return 0
   let applied = 0
-  for (const migration of migrations) {
-    applied += await db.transaction(async (tx) => {
-      await lockForTransaction(tx, 'sluice migrations')
-      await tx.execute(
-        script(`CREATE TABLE IF NOT EXISTS schema_migrations (
-          number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`),
-      )
-      const known = await tx.first<{ checksum: string }>(
-        sql`SELECT checksum FROM schema_migrations WHERE number = ${migration.number}`,
-      )
-      if (known) {
-        if (known.checksum !== migration.checksum)
-          throw new OperatorError(
-            `Migration ${migration.name} was changed after it had been applied; migrations only go forward, add a new one.`,
-          )
-        return 0
-      }
-      await tx.execute(script(migration.text))
-      await tx.execute(
-        sql`INSERT INTO schema_migrations (number, name, checksum) VALUES (${migration.number}, ${migration.name}, ${migration.checksum})`,
-      )
-      return 1
-    })
-  }
+  for (const migration of migrations) applied += await applyWhenFree(db, migration, onWait)
   await refuseNewer(db, migrations)
   return applied
+}
+
+async function applyWhenFree(db: Database, migration: Migration, onWait: (message: string) => void): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await db.transaction((tx) => apply(tx, migration))
+    } catch (error) {
+      if (isDatabaseError(error, NO_PRIVILEGE)) throw await explainMissingRight(db, migration, error as Error)
+      if (!isDatabaseError(error, LOCK_NOT_AVAILABLE) || tries === TRIES) throw error
+      if (tries === 1) onWait(`${migration.name} waits for a lock that somebody holds; trying again every second`)
+      await delay(PAUSE_MS)
+    }
+  }
+}
+
+/** 1, or 0 where it was applied before. */
+async function apply(tx: Queryable, migration: Migration): Promise<number> {
+  await tx.execute(script(`SET LOCAL lock_timeout = '${LOCK_WAIT}'; SET LOCAL statement_timeout = 0`))
+  await lockForTransaction(tx, 'sluice migrations')
+  await tx.execute(
+    script(`CREATE TABLE IF NOT EXISTS schema_migrations (
+      number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())`),
+  )
+  const known = await tx.first<{ checksum: string }>(
+    sql`SELECT checksum FROM schema_migrations WHERE number = ${migration.number}`,
+  )
+  if (known) {
+    if (known.checksum !== migration.checksum)
+      throw new OperatorError(
+        `Migration ${migration.name} was changed after it had been applied; migrations only go forward, add a new one.`,
+      )
+    return 0
+  }
+  await tx.execute(script(migration.text, ANSWER_MS))
+  await tx.execute(
+    sql`INSERT INTO schema_migrations (number, name, checksum) VALUES (${migration.number}, ${migration.name}, ${migration.checksum})`,
+  )
+  return 1
+}
+
+/** One sentence with the command that helps. */
+async function explainMissingRight(db: Queryable, { name }: Migration, error: Error): Promise<OperatorError> {
+  const who = await db.first<{ role: string; database: string; schema: string | null; owner: string | null }>(sql`
+    SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database, quote_ident(current_schema()) AS schema,
+           (SELECT quote_ident(tableowner) FROM pg_tables WHERE tablename = 'runs' AND schemaname = current_schema()) AS owner`)
+  const { role, database, schema, owner } = who!
+  const help = /must be owner/.test(error.message)
+    ? `GRANT ${owner ?? 'the owner of the tables'} TO ${role};`
+    : schema === null
+      ? `GRANT CREATE ON DATABASE ${database} TO ${role};`
+      : `GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};`
+  return new OperatorError(
+    `The database user ${role} may not apply migration ${name} (${error.message}); as a superuser or the owner of the database run: ${help}`,
+  )
 }
 
 async function isCurrent(db: Queryable, migrations: Migration[]): Promise<boolean> {

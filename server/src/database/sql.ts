@@ -9,6 +9,8 @@ export interface Statement {
   readonly text: string
   readonly values: unknown[]
   readonly name: string
+  /** How long its answer is waited for, where that is not the usual time. */
+  readonly answerMs?: number
 }
 
 interface Shape {
@@ -109,7 +111,12 @@ export function raw(text: string): Statement {
 }
 
 /** Several commands in one text, sent as they are. */
-export const script = (text: string): Statement => ({ text, values: [], name: '' })
+export const script = (text: string, answerMs?: number): Statement => ({
+  text,
+  values: [],
+  name: '',
+  ...(answerMs !== undefined && { answerMs }),
+})
 
 export function join(statements: readonly Statement[], separator: string): Statement {
   return statements.reduce((joined, next) => sql`${joined}${raw(separator)}${next}`)

@@ -1,3 +1,5 @@
+import { OperatorError } from '../errors.ts'
+
 /** Errors that say nothing about the statement: the connection, a server that starts, stops or is full, a missing answer. */
 const PASSING = /^(08|57P0|53300)/
 const PASSING_CODES = new Set([
@@ -12,7 +14,18 @@ const PASSING_CODES = new Set([
   'ENOTFOUND',
 ])
 
+/** The database could not be reached, or went away before it answered. Its cause is what the driver said. */
+export class DatabaseUnavailable extends Error {
+  readonly code: string
+  constructor(cause: Error) {
+    super(cause.message, { cause })
+    this.code = (cause as { code?: string }).code ?? ''
+  }
+}
+
 export function isUnreachable(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailable) return true
+  if (error instanceof OperatorError) return false
   const { code = '', message = '' } = error as { code?: string; message?: string }
   if (PASSING.test(code) || PASSING_CODES.has(code)) return true
   return code === '' && /terminat|timeout|connection/i.test(message)

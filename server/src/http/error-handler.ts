@@ -1,5 +1,9 @@
 import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
+import { BlobStoreUnavailable } from '../blobs/blobs.ts'
+import { DiskFull } from '../blobs/disk-space.ts'
+import { isDatabaseError } from '../database/database.ts'
+import { DatabaseUnavailable } from '../database/unreachable.ts'
 import { AppError, catalogue, type ErrorCode } from '../errors.ts'
 import { ruleOf } from './schemas/common.ts'
 
@@ -44,6 +48,8 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
 
 function toAppError(error: FastifyError | AppError | Error): AppError {
   if (error instanceof AppError) return error
+  const unavailable = explainUnavailable(error)
+  if (unavailable !== null) return new AppError('unavailable', unavailable, { 'Retry-After': '5' })
   if ('validation' in error && error.validation) return new AppError('invalid_input', describeFault(error))
   const status = 'statusCode' in error ? error.statusCode : undefined
   if ('code' in error && error.code === 'FST_ERR_BAD_URL')
@@ -57,6 +63,26 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
     return new AppError(code ?? 'invalid_input', readable(error.message))
   }
   return new AppError('internal', 'Internal server error')
+}
+
+/** What passes by itself, or when an operator has acted; null for every other error. */
+function explainUnavailable(error: Error): string | null {
+  if (error instanceof DatabaseUnavailable)
+    return error.code === '53300' || error.message.startsWith('timeout exceeded')
+      ? 'No connection to the database is free; try again in a moment'
+      : 'The database does not answer; try again in a moment'
+  if (error instanceof BlobStoreUnavailable) return 'The object store does not answer; try again in a moment'
+  if (error instanceof DiskFull) return 'There is no room left to store this; try again when an operator has made some'
+  return Object.entries(DATABASE_TROUBLE).find(([code]) => isDatabaseError(error, code))?.[1] ?? null
+}
+
+const DATABASE_TROUBLE: Record<string, string> = {
+  53100: 'The disk of the database is full; try again when an operator has made room',
+  53200: 'The database is out of memory; try again in a moment',
+  57014: 'The database took too long to answer; try again, or ask for less',
+  '55P03': 'Somebody else is changing the same thing; try again in a moment',
+  25006: 'The database is read-only at the moment; try again in a moment',
+  '25P03': 'The database gave the request up because it took too long; try again',
 }
 
 const readable = (message: string) =>

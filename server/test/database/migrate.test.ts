@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { connectDatabase, type Database, sql } from '../../src/database/database.ts'
+import { type ConnectionSettings, connectDatabase, type Database, script, sql } from '../../src/database/database.ts'
 import { migrate, readMigrations } from '../../src/database/migrate.ts'
+import { OperatorError } from '../../src/errors.ts'
 import { createEmptyDatabase } from '../harness/database.ts'
 
 const migrations = await readMigrations()
 
-async function withEmptyDatabase(work: (db: Database, connect: () => Database) => Promise<void>): Promise<void> {
+async function withEmptyDatabase(
+  work: (db: Database, connect: () => Database, connection: ConnectionSettings) => Promise<void>,
+): Promise<void> {
   const empty = await createEmptyDatabase()
   const others: Database[] = []
   const connect = () => {
@@ -15,7 +18,7 @@ async function withEmptyDatabase(work: (db: Database, connect: () => Database) =
     return db
   }
   try {
-    await work(empty.db, connect)
+    await work(empty.db, connect, empty.connection)
   } finally {
     await Promise.all(others.map((db) => db.close()))
     await empty.drop()
@@ -55,3 +58,46 @@ test('every migration has a number of its own', () => {
   const numbers = migrations.map(({ number }) => number)
   assert.deepEqual(numbers, [...new Set(numbers)])
 })
+
+test('a long reader holds up a migration, and the migration nobody for long', () =>
+  withEmptyDatabase(async (db, connect) => {
+    await db.execute(
+      script(
+        'CREATE TABLE schema_migrations (number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())',
+      ),
+    )
+    for (const { number, name, text, checksum } of migrations.slice(0, 4)) {
+      await db.execute(script(text))
+      await db.execute(
+        sql`INSERT INTO schema_migrations (number, name, checksum) VALUES (${number}, ${name}, ${checksum})`,
+      )
+    }
+    const waits = Promise.withResolvers<string>()
+    let migrating: Promise<number> | undefined
+    await connect().transaction(async (reader) => {
+      await reader.execute(sql`SELECT 1 FROM runs`)
+      migrating = migrate(db, waits.resolve)
+      assert.match(await waits.promise, /waits for a lock/)
+      const began = performance.now()
+      await connect().execute(sql`DELETE FROM runs`)
+      assert.ok(performance.now() - began < 4000, 'others pass in between')
+    })
+    assert.equal(await migrating, migrations.length - 4)
+  }))
+
+test('a missing right is one sentence with the GRANT that helps', () =>
+  withEmptyDatabase(async (db, _connect, connection) => {
+    const role = `guest_${process.pid}`
+    await db.execute(script(`CREATE ROLE ${role} LOGIN PASSWORD 'guest'`))
+    const guest = connectDatabase({ ...connection, user: role, password: 'guest' }, 2, () => {})
+    try {
+      await assert.rejects(migrate(guest), (error) => {
+        assert.ok(error instanceof OperatorError)
+        assert.match(error.message, new RegExp(`GRANT USAGE, CREATE ON SCHEMA public TO ${role};`))
+        return true
+      })
+    } finally {
+      await guest.close()
+      await db.execute(script(`DROP ROLE ${role}`))
+    }
+  }))

@@ -9,7 +9,7 @@ import { after } from 'node:test'
 import type { InjectOptions, LightMyRequestResponse } from 'fastify'
 import { pino } from 'pino'
 import { type Config, readConfig } from '../../src/config/config.ts'
-import type { ConnectionSettings } from '../../src/database/database.ts'
+import type { ConnectionSettings, Database } from '../../src/database/database.ts'
 import { createApp } from '../../src/http/app.ts'
 import type { App } from '../../src/http/app-type.ts'
 import { composeServices, type Services } from '../../src/services.ts'
@@ -41,11 +41,17 @@ export interface Answer {
 export const PASSWORD = 'Correct-horse-1'
 export const SECRET = 'a test secret that is long enough for HS256'
 
-export async function startApp(env: Record<string, string> = {}): Promise<TestApp> {
+/** `connect` puts something between the application and its database. */
+export async function startApp(
+  env: Record<string, string> = {},
+  connect?: (connection: ConnectionSettings) => Promise<Database>,
+): Promise<TestApp> {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-app-'))
   const config: Config = readConfig({ LOG_LEVEL: 'silent', DATA_DIR: folder, ...env })
-  const { db, drop, connection } = await cloneDatabase()
+  const { db: direct, drop, connection } = await cloneDatabase()
   const closers: (() => Promise<unknown>)[] = [drop]
+  const db = connect ? await connect(connection) : direct
+  if (connect) closers.push(() => db.close())
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer()
   }

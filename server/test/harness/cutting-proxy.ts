@@ -18,6 +18,8 @@ export interface CuttingProxy {
   fallSilent(all?: boolean): void
   /** New lines work again. */
   recover(): void
+  /** Cuts all lines and takes no new one, until told otherwise. */
+  refuse(refusing: boolean): void
   close(): Promise<void>
 }
 
@@ -86,6 +88,10 @@ export async function startCuttingProxy(target: NetConnectOpts): Promise<Cutting
     },
     recover() {
       deaf = false
+    },
+    refuse(refusing) {
+      awayUntil = refusing ? Number.POSITIVE_INFINITY : 0
+      if (refusing) for (const socket of sockets) socket.destroy()
     },
     async close() {
       for (const socket of sockets) socket.destroy()

@@ -1,0 +1,56 @@
+/**
+ * What a database must be for Sluice, asked once at the start: where something is missing, one sentence says so instead of
+ * a stack, or of runs that go wrong for days. Nothing here uses a prepared statement, which some poolers cannot pass on.
+ */
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { OperatorError } from '../errors.ts'
+import { type Database, script } from './database.ts'
+
+const OLDEST_POSTGRES = 13
+const HEARD_WITHIN_MS = 5000
+
+export async function requireDatabase(db: Database): Promise<void> {
+  const server = await db
+    .first<{ version: string; standby: boolean; read_only: string }>(
+      script(
+        `SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby, current_setting('transaction_read_only') AS read_only`,
+      ),
+    )
+    .catch((error: Error) => {
+      if (error instanceof OperatorError) throw error
+      throw new OperatorError(
+        `The database of DATABASE_URL cannot be used: ${error.message || (error as { code?: string }).code}. Check the address, the user and the password.`,
+      )
+    })
+  const { version, standby, read_only } = server!
+  if (Number.parseInt(version, 10) < OLDEST_POSTGRES)
+    throw new OperatorError(
+      `The database of DATABASE_URL is PostgreSQL ${version}; Sluice needs ${OLDEST_POSTGRES} or later.`,
+    )
+  if (standby || read_only === 'on')
+    throw new OperatorError(
+      `The database of DATABASE_URL ${standby ? 'is a standby' : 'is read-only'}: nothing can be written there; name the primary in DATABASE_URL.`,
+    )
+  await requireNotifications(db)
+}
+
+/**
+ * A pooler that gives each transaction another session loses what was set for it and hears no notification. Whether
+ * there is one in between shows where it matters: in a message to ourselves that does not arrive.
+ */
+async function requireNotifications(db: Database): Promise<void> {
+  const channel = `sluice_${randomBytes(8).toString('hex')}`
+  const heard = Promise.withResolvers<true>()
+  const stop = await db.listen(channel, () => heard.resolve(true))
+  try {
+    await db.execute(script(`SELECT pg_notify('${channel}', '')`))
+    const arrived = await Promise.race([heard.promise, delay(HEARD_WITHIN_MS, false, { ref: false })])
+    if (!arrived)
+      throw new OperatorError(
+        'Notifications of the database of DATABASE_URL do not arrive, as behind a pooler in transaction mode; use session mode (pgbouncer: pool_mode = session), or connect to PostgreSQL directly.',
+      )
+  } finally {
+    await stop()
+  }
+}

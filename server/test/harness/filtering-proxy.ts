@@ -1,0 +1,66 @@
+/** A pooler that does not pass everything on: start-up parameters, or the notifications of PostgreSQL. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { ConnectionSettings } from '../../src/database/database.ts'
+
+export interface FilteringProxy {
+  connection: ConnectionSettings & { port: number }
+  close(): Promise<void>
+}
+
+export interface Filter {
+  /** Names of start-up parameters that get lost. */
+  parameters?: string[]
+  notifications?: boolean
+}
+
+export async function startFilteringProxy(target: ConnectionSettings, filter: Filter): Promise<FilteringProxy> {
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect({ path: `${target.host}/.s.PGSQL.5432` })
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        client.destroy()
+        upstream.destroy()
+      })
+    }
+    client.once('data', (startUp: Buffer) => {
+      upstream.write(dropParameters(startUp, filter.parameters ?? []))
+      client.on('data', (chunk) => upstream.write(chunk))
+    })
+    let rest = Buffer.alloc(0)
+    upstream.on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk])
+      while (rest.length >= 5 && rest.length >= 1 + rest.readInt32BE(1)) {
+        const length = 1 + rest.readInt32BE(1)
+        const message = rest.subarray(0, length)
+        rest = rest.subarray(length)
+        if (!(filter.notifications && message[0] === NOTIFICATION)) client.write(message)
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    connection: { ...target, host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+const NOTIFICATION = 'A'.charCodeAt(0)
+
+/** A start-up message: its length, the version of the protocol, then names and values, each ended by a zero. */
+function dropParameters(message: Buffer, names: string[]): Buffer {
+  const words = message.subarray(8, -1).toString('utf8').split('\0').slice(0, -1)
+  const kept = words.filter((_, index) => !names.includes(words[index - (index % 2)]!))
+  const body = Buffer.from(`${kept.join('\0')}\0\0`)
+  const head = Buffer.from(message.subarray(0, 8))
+  head.writeInt32BE(8 + body.length, 0)
+  return Buffer.concat([head, body])
+}
