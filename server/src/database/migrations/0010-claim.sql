@@ -61,7 +61,7 @@ END $$;
 -- are looked up by key there is no join whose order could be turned round.
 CREATE FUNCTION claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid,
                            OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid) LANGUAGE plpgsql
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET jit = off AS $$
 DECLARE
   moment timestamptz := clock_timestamp();
   heads uuid[];

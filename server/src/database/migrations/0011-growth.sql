@@ -44,3 +44,6 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER runs_note_removed AFTER DELETE ON runs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_removed_outputs();
+
+-- Its plans do not depend on the values, so they are made once for each session.
+ALTER FUNCTION claim_runs(text, integer, integer, double precision, uuid) SET plan_cache_mode = force_generic_plan;
