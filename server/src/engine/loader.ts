@@ -3,7 +3,7 @@
  *
  *   part durable → checkpoint saved with us → committed in the destination → next page
  */
-import type { Load } from '../connectors/contract.ts'
+import { ConnectorError, type Load } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { cutLines } from '../json/lines.ts'
 import { type Attempt, blame, step } from './attempt.ts'
@@ -11,6 +11,7 @@ import type { Channel } from './channel.ts'
 import type { Counts, Job } from './job.ts'
 import type { Item, PendingCheckpoint } from './reader.ts'
 import { type DoubtfulBatch, type Point, writePoint } from './resume-point.ts'
+import { findStateFault } from './state-limits.ts'
 
 export async function loadPages(
   attempt: Attempt,
@@ -65,6 +66,7 @@ async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCh
   const { records_written, bytes_written } = attempt.counts
   const counts = { records_read, records_written, bytes_written }
   const cursor = pointOf(attempt, { resume: pending.cursor, state, done: pending.done, published: false, counts })
+  refuseState(cursor)
   // The finish of the run follows at once and saves the same; a crash before it costs this one checkpoint.
   const saves = !(pending.done && endpoints.destination.capabilities.commits === 'output')
   if (saves) {
@@ -82,6 +84,16 @@ export async function publish(attempt: Attempt, load: Load): Promise<void> {
   const state = newState(job, cursor)
   const point = pointOf(attempt, { resume: cursor, state, done: true, published: true, counts })
   await step(host, 'publish', () => load.publish(checkpoint, point)).catch(blame(host, 'destination'))
+}
+
+/** Before anything of the checkpoint is kept. The point holds the source's state twice at most. */
+function refuseState(point: Json): void {
+  const fault = findStateFault(point)
+  if (fault === null) return
+  throw new ConnectorError(
+    'limit',
+    `The source has ${fault}, which cannot be kept between runs; let it remember less, or read it by full_refresh.`,
+  )
 }
 
 /** Whether rows can be seen once their checkpoint is committed, so that the next run must not read them again. */

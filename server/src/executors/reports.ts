@@ -8,10 +8,9 @@ import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isColumnType } from '../connectors/types/column-types.ts'
 import type { Counts, Output, Part } from '../engine/job.ts'
-import type { Json } from '../json/json.ts'
+import { findStateFault, UNSTORABLE } from '../engine/state-limits.ts'
 import type { FromExecutor } from './messages.ts'
 
-const CURSOR_BYTES = 8 * 1024 * 1024
 const MOST_PARTS = 100_000
 const ERROR_CHARACTERS = 4000
 const LONGEST_TOKEN = 256 * 1024
@@ -35,7 +34,7 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
     case 'checkpoint': {
       const { checkpoint, parts, cursor } = message.checkpoint
       if (!isCount(checkpoint)) return 'the number of a checkpoint'
-      return findCountFault(message.checkpoint) ?? findPartFault(run, parts) ?? findCursorFault(cursor)
+      return findCountFault(message.checkpoint) ?? findPartFault(run, parts) ?? findStateFault(cursor)
     }
     case 'refresh_begin':
       return isToken(message.held) ? null : 'a refresh token'
@@ -43,7 +42,7 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
       return isToken(message.used) && (message.rotated === null || isToken(message.rotated)) ? null : 'a refresh token'
     case 'success': {
       const { output, cursor } = message.outcome
-      return findCountFault(message.outcome) ?? (output && findOutputFault(run, output)) ?? findCursorFault(cursor)
+      return findCountFault(message.outcome) ?? (output && findOutputFault(run, output)) ?? findStateFault(cursor)
     }
     case 'failure':
       return typeof message.kind === 'string' && typeof message.message === 'string' ? null : 'a failure'
@@ -79,15 +78,6 @@ function findOutputFault(run: RunIdentity, { parts, size, extension, content_typ
   if (!EXTENSION.test(extension) || !CONTENT_TYPE.test(content_type)) return 'the kind of its output'
   const sum = parts.reduce((total, part) => total + part.size, 0)
   return findPartFault(run, parts) ?? (sum === size ? null : 'the size of its output')
-}
-
-/** U+0000 and halves of surrogate pairs, which jsonb does not take, as JSON.stringify writes them. */
-const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f][0-9a-f]{2})/
-
-function findCursorFault(cursor: Json): string | null {
-  const text = JSON.stringify(cursor) ?? 'null'
-  if (Buffer.byteLength(text) > CURSOR_BYTES) return `a state larger than ${CURSOR_BYTES / 1024 / 1024} MB`
-  return UNSTORABLE.test(text) ? 'a state with a U+0000 or half of a surrogate pair in it' : null
 }
 
 /** An error as a row keeps it and every list shows it: of a length that a list can bear, and without what no text can hold. */

@@ -226,6 +226,21 @@ describe('source postgres', () => {
   })
 
   describe('incremental', () => {
+    it('goes on where rows with long keys share a value, and says so where one key is too long', async () => {
+      await p.query(`CREATE TABLE long_keys (key text PRIMARY KEY, at timestamptz);
+        INSERT INTO long_keys SELECT repeat(md5(g::text), 100) || g, '2024-01-01' FROM generate_series(1, 1000) g`)
+      const sync = { mode: 'incremental', write: 'append', cursor_field: 'at' } as const
+      const first = p.read('public.long_keys', sync)
+      const outcome = await p.bench.run(first)
+      assert.equal(outcome.records_read, 1000)
+      assert.ok(JSON.stringify(outcome.cursor).length < 2 * 1024 * 1024)
+      assert.equal((await p.bench.run(p.bench.next(first, outcome))).records_read, 0)
+      await p.query(`CREATE TABLE huge_keys (key text, at timestamptz);
+        INSERT INTO huge_keys SELECT repeat('x', 2000000) || g, '2024-01-01' FROM generate_series(1, 3) g`)
+      const huge = p.read('public.huge_keys', { ...sync, primary_key: ['key'] })
+      await assert.rejects(p.bench.run(huge), /primary key of a row is 2 MB long, too long to go on from/)
+    })
+
     it('neither loses nor doubles rows that share the last value', async () => {
       await p.query(
         `CREATE TABLE ties (id int8 PRIMARY KEY, at timestamptz); INSERT INTO ties VALUES (1, '2024-01-01'), (5, '2024-01-02'), (7, '2024-01-02')`,

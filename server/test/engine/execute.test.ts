@@ -8,6 +8,7 @@ import { removeStrayParts } from '../../src/engine/stage.ts'
 import { plainRows } from '../harness/conformance.ts'
 import { lineSource } from '../harness/line-source.ts'
 import { openRunBench, type RunBench } from '../harness/run-bench.ts'
+import { sqliteDestination } from '../harness/sqlite-destination.ts'
 
 let bench: RunBench
 before(async () => {
@@ -251,6 +252,38 @@ describe('a failure', () => {
       assert.match(error.message, /no space left/)
       return true
     })
+  })
+
+  it('of a state that is too large, or that no database takes, is a sentence', async () => {
+    const rows = plainRows(5)
+    for (const [text, why] of [
+      ['x'.repeat(5 * 1024 * 1024), /a state larger than 8 MB, which cannot be kept/],
+      ['a\0b', /U\+0000/],
+    ] as const) {
+      const plain = lineSource(rows)
+      const source: Source = {
+        ...plain,
+        name: `${plain.name}_state`,
+        async read(context) {
+          async function* pages(): AsyncGenerator<Page> {
+            for await (const page of (await plain.read(context)).pages) yield { ...page, cursor: { text } }
+          }
+          return { columns: null, pages: pages() }
+        },
+      }
+      const job = bench.job({
+        source,
+        destination: { name: 'sqlite_rows', config: { file: ':memory:' } },
+        sync: { mode: 'incremental', write: 'append' },
+      })
+      const attempt = bench.run(job, { destination: sqliteDestination as unknown as Destination })
+      await assert.rejects(attempt, (error: unknown) => {
+        assert.ok(error instanceof ConnectorError)
+        assert.equal(error.kind, 'limit')
+        assert.match(error.message, why)
+        return true
+      })
+    }
   })
 
   it('of a config that no longer fits names the place', async () => {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type RunLog } from '../../contract.ts'
 import { isLostConnection } from '../shared/errors.ts'
 import type { Session } from '../shared/session.ts'
-import { fencedError, type LoadAttempt, lockMark, type MarkRow } from './marks.ts'
+import { fencedError, lockMark, type MarkOwner, type MarkRow } from './marks.ts'
 
 const REOPEN_MS = 120_000
 const FIRST_PAUSE_MS = 250
@@ -26,7 +26,7 @@ export interface Connection {
 
 export async function openConnection(
   open: () => Promise<Session>,
-  attempt: LoadAttempt,
+  owner: MarkOwner,
   signal: AbortSignal,
   log: RunLog,
 ): Promise<Connection> {
@@ -51,8 +51,8 @@ export async function openConnection(
   }
 
   async function lockOwnMark(): Promise<MarkRow> {
-    const mark = await lockMark(session, attempt)
-    if (mark === null || mark.seq !== attempt.seq || mark.attempt !== attempt.attempt) throw fencedError()
+    const mark = await lockMark(session, owner)
+    if (mark === null || mark.seq !== owner.seq || mark.attempt !== owner.attempt) throw fencedError()
     return mark
   }
 

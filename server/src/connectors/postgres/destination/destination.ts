@@ -17,7 +17,7 @@ import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
-import { applicationOf, ensureMarks, fence, type LoadAttempt } from './marks.ts'
+import { applicationOf, ensureMarks, fence, type MarkOwner } from './marks.ts'
 
 const settings = Type.Object(
   {
@@ -73,11 +73,11 @@ export const postgresDestination: Destination<typeof settings> = {
   },
 
   async fence(context) {
-    const attempt = attemptOf(context)
+    const owner = ownerOf(context)
     await context.fault('postgres.fence.before')
-    const mark = await withSession(context, applicationOf(attempt), async (session) => {
-      await ensureMarks(session, attempt.schema)
-      return fence(session, attempt)
+    const mark = await withSession(context, applicationOf(owner), async (session) => {
+      await ensureMarks(session, owner.schema)
+      return fence(session, owner)
     })
     await context.fault('postgres.fence.after')
     if (mark === null) return null
@@ -86,27 +86,27 @@ export const postgresDestination: Destination<typeof settings> = {
   },
 
   async open(context) {
-    const attempt = attemptOf(context)
+    const owner = ownerOf(context)
     const table = context.config.table ?? makeSafe(splitStream(context.stream).at(-1) ?? context.stream, postgresNames)
     return explained(context, async () => {
       const load = await openLoad({
         context: context as LoadContext,
-        attempt,
-        target: { schema: attempt.schema, table },
-        openSession: (signal) => open({ ...context, signal }, applicationOf(attempt)),
+        owner,
+        target: { schema: owner.schema, table },
+        openSession: (signal) => open({ ...context, signal }, applicationOf(owner)),
       })
       return explainLoad(context, load)
     })
   },
 }
 
-function attemptOf({
+function ownerOf({
   config,
   pipeline_id,
   run_id,
   seq,
   attempt,
-}: FenceContext<Settings> | LoadContext<Settings>): LoadAttempt {
+}: FenceContext<Settings> | LoadContext<Settings>): MarkOwner {
   return { schema: config.schema, pipeline_id, run_id, seq, attempt }
 }
 

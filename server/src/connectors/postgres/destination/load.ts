@@ -13,20 +13,20 @@
  */
 
 import type { Json } from '../../../json/json.ts'
-import { type Column, ConnectorError, type Load, type LoadContext } from '../../contract.ts'
+import { type Column, ConnectorError, type Load, type LoadContext, type Page } from '../../contract.ts'
 import { quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { describeColumn, keptType } from '../shared/type-names.ts'
-import { openConnection } from './connection.ts'
+import { type Connection, openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
 import { takeTurnAt } from './locks.ts'
-import { advanceMark, type LoadAttempt, lockMark, publishMark, setCursor, setStage } from './marks.ts'
+import { advanceMark, lockMark, type MarkOwner, publishMark, setCursor, setStage } from './marks.ts'
 import { checkKey, mergeRows, mergeTable } from './merge.ts'
 import { createPageQueue, type PageQueue } from './page-queue.ts'
 import { publishStage } from './publish.ts'
 import { dropStage, ordinalColumn, prepareStage, stageName, sweepStages } from './stage.ts'
-import { readColumns, type TableColumn } from './table.ts'
+import { readColumns, readGeneratedColumns, type TableColumn } from './table.ts'
 
 /**
  * A checkpoint this small waits in memory, and its transaction is over in a moment. Not more, for the server has nothing
@@ -39,205 +39,256 @@ const CLEAN_UP_MS = 2000
 
 export interface LoadInput {
   context: LoadContext
-  attempt: LoadAttempt
+  owner: MarkOwner
   target: TableName
   openSession(signal: AbortSignal): Promise<Session>
 }
 
+/** Where rows go first: aside until all are there, straight into the table, or beside it for each checkpoint. */
 type LoadStrategy = 'stage' | 'append' | 'merge'
 
-export async function openLoad({ context, attempt, target, openSession }: LoadInput): Promise<Load> {
-  const { sync, signal, log, fault } = context
-  const strategy: LoadStrategy =
-    sync.write === 'replace' || !context.resumable ? 'stage' : sync.write === 'upsert' ? 'merge' : 'append'
-  const stage: TableName = { schema: attempt.schema, table: stageName(attempt) }
-  const connection = await openConnection(() => openSession(signal), attempt, signal, log)
-  let checkpoint = 0
-  let published = false
-  let told = false
-  let queue: PageQueue
-  /** Columns of the table that rows are copied into; null while it does not exist. */
-  let have: ColumnTypes | null = null
-  /** The transaction of the checkpoint that is being loaded. */
-  let open: { loader: Loader; table: LoadTable } | null = null
-
+export async function openLoad(input: LoadInput): Promise<Load> {
+  const { context, owner, openSession } = input
+  const { signal, log } = context
+  const connection = await openConnection(() => openSession(signal), owner, signal, log)
+  const attempt = new LoadAttempt(input, connection)
   try {
-    await prepare()
+    await attempt.prepare()
+    return attempt
   } catch (error) {
     connection.session.destroy()
     throw error
   }
+}
 
-  async function prepare(): Promise<void> {
-    await fault('postgres.open.before')
-    const { session } = connection
+class LoadAttempt implements Load {
+  readonly #input: LoadInput
+  readonly #connection: Connection
+  readonly #strategy: LoadStrategy
+  readonly #stage: TableName
+  #queue!: PageQueue
+  #checkpoint = 0
+  #published = false
+  /** The pipeline's owner knows what the table looks like. */
+  #told = false
+  /** Columns of the table that rows are copied into; null while it does not exist. */
+  #have: ColumnTypes | null = null
+  /** The transaction of the checkpoint that is being loaded. */
+  #open: { loader: Loader; table: LoadTable } | null = null
+
+  constructor(input: LoadInput, connection: Connection) {
+    const { context, owner } = input
+    this.#input = input
+    this.#connection = connection
+    this.#strategy = chooseStrategy(context)
+    this.#stage = { schema: owner.schema, table: stageName(owner) }
+  }
+
+  /** Takes up what earlier attempts left, and looks at the table. */
+  async prepare(): Promise<void> {
+    const { context, owner } = this.#input
+    await context.fault('postgres.open.before')
+    const { session } = this.#connection
     await session.script('BEGIN')
-    const mark = await connection.lockOwnMark()
-    published = mark.published
-    checkpoint = mark.checkpoint
-    if (!published) {
-      if (strategy === 'stage') checkpoint = await prepareStage(session, attempt, mark, context.resumable)
-      else await dropStage(session, attempt, mark)
+    const mark = await this.#connection.lockOwnMark()
+    this.#published = mark.published
+    this.#checkpoint = mark.checkpoint
+    if (!mark.published) {
+      if (this.#strategy === 'stage') this.#checkpoint = await prepareStage(session, owner, mark, context.resumable)
+      else await dropStage(session, owner, mark)
     }
     await session.script('COMMIT')
-    await sweepStages(session, attempt)
-    const existing = (await readColumns(session, target)) ?? context.schema?.map(keptColumn) ?? null
-    const written = await readColumns(session, strategy === 'stage' ? stage : target)
-    if (strategy !== 'merge') have = toTypes(written)
-    queue = createPageQueue({
-      encoding: context.encoding,
-      declared: context.columns,
+    await sweepStages(session, owner)
+    await this.#openQueue(session)
+    await context.fault('postgres.open.after')
+  }
+
+  async #openQueue(session: Session): Promise<void> {
+    const { context, target } = this.#input
+    const { sync, schema, encoding, columns } = context
+    const existing = (await readColumns(session, target)) ?? schema?.map(keptColumn) ?? null
+    const written = await readColumns(session, this.#strategy === 'stage' ? this.#stage : target)
+    if (this.#strategy !== 'merge') this.#have = toTypes(written)
+    this.#queue = createPageQueue({
+      encoding,
+      declared: columns,
       // Rows that an earlier attempt staged have shaped the stage already.
-      existing: strategy === 'stage' && written !== null ? joinColumns(existing, written) : existing,
+      existing: this.#strategy === 'stage' && written !== null ? joinColumns(existing, written) : existing,
+      generated: await readGeneratedColumns(session, target),
       contract: sync.schema_change,
     })
-    if (sync.write === 'upsert' && context.encoding === 'tsv') checkKey(queue.shape.written(), sync.primary_key)
-    await fault('postgres.open.after')
+    if (sync.write === 'upsert' && encoding === 'tsv') checkKey(this.#queue.shape.written(), sync.primary_key)
   }
 
-  function chooseTable(session: Session): LoadTable {
-    if (strategy === 'merge') return temporaryTable(session)
-    if (strategy === 'append') return targetTable(session, target, have, [])
-    const like = sync.write === 'replace' ? target : null
-    return stageTable(session, { stage, like, have, ordered: sync.write === 'upsert' })
+  async write(page: Page): Promise<void> {
+    if (this.#published) return
+    this.#queue.add(page)
+    if (this.#queue.size >= (this.#open === null ? HOLD_BYTES : CHUNK_BYTES)) await this.#flush()
   }
 
-  async function beginCheckpoint(): Promise<{ loader: Loader; table: LoadTable }> {
-    await fault('postgres.checkpoint.before')
-    await connection.begin()
-    const { session } = connection
-    await advanceMark(session, attempt, checkpoint + 1)
-    await fault('postgres.checkpoint.marked')
-    if (strategy !== 'stage') {
-      await takeTurnAt(session, target.schema, target.table)
-      await noticeOthers(session)
+  async commit(next: number, cursor: Json): Promise<void> {
+    if (this.#published) return
+    expectCheckpoint(next, this.#checkpoint + 1)
+    await this.#finishCheckpoint(await this.#flush(), cursor)
+    if (this.#strategy !== 'stage') await this.#tellSchema(this.#queue.takeChanges())
+  }
+
+  async publish(last: number, cursor: Json): Promise<void> {
+    const { fault, log } = this.#input.context
+    await fault('postgres.publish.before')
+    if (!this.#published) {
+      expectCheckpoint(last, this.#checkpoint)
+      if (this.#strategy === 'stage') await this.#publishStaged(cursor)
+      else await this.#publishDirect(cursor)
+      this.#published = true
+      for (const sentence of this.#queue.report()) log.warn(sentence)
     }
-    const table = chooseTable(session)
-    return { loader: createLoader(session, signal, table), table }
+    await fault('postgres.publish.after')
+    await this.#connection.session.close()
+  }
+
+  async abort(): Promise<void> {
+    this.#connection.session.destroy()
+    // Where this fails, the next attempt and the sweep do it.
+    if (this.#strategy === 'stage' && !this.#input.context.resumable && !this.#published)
+      await this.#cleanUp().catch(() => undefined)
+  }
+
+  async #flush(): Promise<{ loader: Loader; table: LoadTable }> {
+    this.#open ??= await this.#beginCheckpoint()
+    for (const item of this.#queue.take()) await this.#open.loader.write(item)
+    return this.#open
+  }
+
+  async #beginCheckpoint(): Promise<{ loader: Loader; table: LoadTable }> {
+    const { context, owner, target } = this.#input
+    await context.fault('postgres.checkpoint.before')
+    await this.#connection.begin()
+    const { session } = this.#connection
+    await advanceMark(session, owner, this.#checkpoint + 1)
+    await context.fault('postgres.checkpoint.marked')
+    if (this.#strategy !== 'stage') {
+      await takeTurnAt(session, target.schema, target.table)
+      await this.#noticeOthers(session)
+    }
+    const table = this.#chooseTable(session)
+    return { loader: createLoader(session, context.signal, table), table }
+  }
+
+  #chooseTable(session: Session): LoadTable {
+    const { context, target } = this.#input
+    const { write } = context.sync
+    if (this.#strategy === 'merge') return temporaryTable(session)
+    if (this.#strategy === 'append') return targetTable(session, target, this.#have, [])
+    const like = write === 'replace' ? target : null
+    return stageTable(session, { stage: this.#stage, like, have: this.#have, ordered: write === 'upsert' })
   }
 
   /** Another pipeline may have changed the table since we looked. */
-  async function noticeOthers(session: Session): Promise<void> {
+  async #noticeOthers(session: Session): Promise<void> {
+    const { target } = this.#input
     const now = toTypes(await readColumns(session, target))
-    if (strategy === 'append') have = now
-    for (const { name, type } of queue.shape.written()) {
+    if (this.#strategy === 'append') this.#have = now
+    for (const { name, type, was } of this.#queue.shape.written()) {
       const is = now?.get(name)
-      if (is === type || (is !== 'jsonb' && is !== 'json')) continue
+      if (is === type || is === was || (is !== 'jsonb' && is !== 'json')) continue
       const message = `Another session changed column ${name} of ${target.table} to ${is}; the run begins again`
       throw new ConnectorError('destination', message, { transient: true })
     }
   }
 
-  async function flush(): Promise<void> {
-    open ??= await beginCheckpoint()
-    for (const item of queue.take()) await open.loader.write(item)
-  }
-
-  async function finishCheckpoint(cursor: Json): Promise<void> {
-    const { loader, table } = open!
-    const { session } = connection
+  async #finishCheckpoint(open: { loader: Loader; table: LoadTable }, cursor: Json): Promise<void> {
+    const { fault } = this.#input.context
+    const { loader, table } = open
+    const { session } = this.#connection
+    const checkpoint = this.#checkpoint + 1
     await loader.finish()
     await fault('postgres.checkpoint.copied')
-    if (strategy === 'merge' && table.columns !== null) await merge(session, toColumns(table.columns))
-    await setCursor(session, attempt, checkpoint + 1, cursor, strategy !== 'stage')
+    if (this.#strategy === 'merge' && table.columns !== null) await this.#merge(session, toColumns(table.columns))
+    await setCursor(session, this.#input.owner, { checkpoint, cursor, visible: this.#strategy !== 'stage' })
     await fault('postgres.checkpoint.ready')
-    await connection.commit((mark) => mark.checkpoint === checkpoint + 1)
-    if (strategy !== 'merge') have = table.columns
-    open = null
-    checkpoint += 1
+    await this.#connection.commit((mark) => mark.checkpoint === checkpoint)
+    if (this.#strategy !== 'merge') this.#have = table.columns
+    this.#open = null
+    this.#checkpoint = checkpoint
     await fault('postgres.checkpoint.committed')
   }
 
-  async function merge(session: Session, columns: TableColumn[]): Promise<void> {
-    checkKey(columns, sync.primary_key)
-    const into = targetTable(session, target, toTypes(await readColumns(session, target)), sync.primary_key)
-    await reconcile(session, signal, into, columns)
-    await mergeRows(session, { target, from: mergeTable, columns, key: sync.primary_key })
-    await fault('postgres.checkpoint.merged')
+  async #merge(session: Session, columns: TableColumn[]): Promise<void> {
+    const { context, target } = this.#input
+    const key = context.sync.primary_key
+    checkKey(columns, key)
+    const into = targetTable(session, target, toTypes(await readColumns(session, target)), key)
+    const were = new Map(this.#queue.shape.written().map(({ name, was }) => [name, was]))
+    const wanted = columns.map((column) => ({ ...column, was: were.get(column.name) }))
+    await reconcile(session, context.signal, into, wanted)
+    await mergeRows(session, { target, from: mergeTable, columns, key, log: context.log })
+    await context.fault('postgres.checkpoint.merged')
   }
 
   /** After a commit that others can see: what the table looks like now. */
-  async function tellSchema(changes: string[]): Promise<void> {
-    if (changes.length === 0 && (told || context.schema !== null)) return
-    const columns = await readColumns(connection.session, target)
+  async #tellSchema(changes: string[]): Promise<void> {
+    const { context, target } = this.#input
+    if (changes.length === 0 && (this.#told || context.schema !== null)) return
+    const columns = await readColumns(this.#connection.session, target)
     if (columns === null) return
-    told = true
-    for (const change of changes) log.info(`${target.schema}.${target.table}: ${change}.`)
-    context.saveSchema(
-      columns.map(({ name, type }) => describeColumn(name, type)),
-      changes,
-    )
+    this.#told = true
+    for (const change of changes) context.log.info(`${target.schema}.${target.table}: ${change}.`)
+    const kept = columns.map(({ name, type }) => describeColumn(name, type))
+    context.saveSchema(kept, changes)
   }
 
-  async function publishStaged(cursor: Json): Promise<void> {
-    await connection.begin()
-    const { session } = connection
-    const { changed_by } = await connection.lockOwnMark()
-    await publishMark(session, attempt, checkpoint, cursor)
+  async #publishStaged(cursor: Json): Promise<void> {
+    const { context, owner, target } = this.#input
+    const { signal, log, sync, fault } = context
+    await this.#connection.begin()
+    const { session } = this.#connection
+    const { changed_by } = await this.#connection.lockOwnMark()
+    await publishMark(session, owner, { checkpoint: this.#checkpoint, cursor })
     await fault('postgres.publish.marked')
     await takeTurnAt(session, target.schema, target.table)
-    const columns = queue.shape.written()
-    const input = { session, signal, log, sync, target, stage, columns, staged_by: changed_by, fault }
-    const changes = await publishStage(input)
+    const columns = this.#queue.shape.written()
+    const changes = await publishStage({
+      session,
+      signal,
+      log,
+      sync,
+      target,
+      stage: this.#stage,
+      columns,
+      staged_by: changed_by,
+      fault,
+    })
     await fault('postgres.publish.ready')
-    await connection.commit((mark) => mark.published)
-    await tellSchema(changes)
+    await this.#connection.commit((mark) => mark.published)
+    await this.#tellSchema(changes)
   }
 
-  async function publishDirect(cursor: Json): Promise<void> {
-    await connection.begin()
-    await publishMark(connection.session, attempt, checkpoint, cursor)
-    await fault('postgres.publish.marked')
-    await connection.commit((mark) => mark.published)
+  async #publishDirect(cursor: Json): Promise<void> {
+    await this.#connection.begin()
+    await publishMark(this.#connection.session, this.#input.owner, { checkpoint: this.#checkpoint, cursor })
+    await this.#input.context.fault('postgres.publish.marked')
+    await this.#connection.commit((mark) => mark.published)
   }
 
   /** Leaves no stage that nobody could go on with. The signal has ended our own session, so this is another one. */
-  async function cleanUp(): Promise<void> {
+  async #cleanUp(): Promise<void> {
+    const { owner, openSession } = this.#input
     const session = await openSession(AbortSignal.timeout(CLEAN_UP_MS))
     await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
-    const mark = await lockMark(session, attempt)
-    if (mark?.seq === attempt.seq && mark.attempt === attempt.attempt && !mark.published) {
-      await session.script(`DROP TABLE IF EXISTS ${quoteTable(stage)}`)
-      await setStage(session, attempt, mark.checkpoint, null, true)
+    const mark = await lockMark(session, owner)
+    if (mark?.seq === owner.seq && mark.attempt === owner.attempt && !mark.published) {
+      await session.script(`DROP TABLE IF EXISTS ${quoteTable(this.#stage)}`)
+      await setStage(session, owner, { checkpoint: mark.checkpoint, stage: null, reset: true })
     }
     await session.script('COMMIT')
     await session.close()
   }
+}
 
-  return {
-    async write(page) {
-      if (published) return
-      queue.add(page)
-      if (queue.size >= (open === null ? HOLD_BYTES : CHUNK_BYTES)) await flush()
-    },
-
-    async commit(next, cursor) {
-      if (published) return
-      expectCheckpoint(next, checkpoint + 1)
-      await flush()
-      await finishCheckpoint(cursor)
-      if (strategy !== 'stage') await tellSchema(queue.takeChanges())
-    },
-
-    async publish(last, cursor) {
-      await fault('postgres.publish.before')
-      if (!published) {
-        expectCheckpoint(last, checkpoint)
-        if (strategy === 'stage') await publishStaged(cursor)
-        else await publishDirect(cursor)
-        published = true
-        for (const sentence of queue.report()) log.warn(sentence)
-      }
-      await fault('postgres.publish.after')
-      await connection.session.close()
-    },
-
-    async abort() {
-      connection.session.destroy()
-      // Where this fails, the next attempt and the sweep do it.
-      if (strategy === 'stage' && !context.resumable && !published) await cleanUp().catch(() => undefined)
-    },
-  }
+function chooseStrategy({ sync, resumable }: LoadContext): LoadStrategy {
+  if (sync.write === 'replace' || !resumable) return 'stage'
+  return sync.write === 'upsert' ? 'merge' : 'append'
 }
 
 function expectCheckpoint(given: number, expected: number): void {

@@ -35,8 +35,16 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
     await ending?.finish()
   }
 
+  /** COPY takes no empty list of columns. Each row is its newline alone. */
+  async function writeEmptyRows(count: number): Promise<void> {
+    await finish()
+    await reconcile(session, signal, table, [])
+    await session.script(`INSERT INTO ${table.sql} SELECT FROM generate_series(1, ${count})`)
+  }
+
   return {
     async write({ rows, columns, release }) {
+      if (columns.length === 0) return writeEmptyRows(rows.length)
       const list = columns.map(({ name }) => quoteName(name)).join(', ')
       if (copy !== null && (list !== columnsOfCopy || needsChange(table.columns, columns))) await finish()
       if (copy === null) {
@@ -51,7 +59,11 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
 }
 
 function needsChange(have: Map<string, string> | null, columns: readonly TableColumn[]): boolean {
-  return have === null || columns.some(({ name, type }) => !have.has(name) || isWidening(have.get(name)!, type))
+  if (have === null) return true
+  return columns.some(({ name, type, was }) => {
+    const is = have.get(name)
+    return is === undefined || (is !== type && is === was) || isWidening(is, type)
+  })
 }
 
 /** Makes the table hold the columns. A column that somebody else has widened further stays so. */
@@ -67,7 +79,8 @@ export async function reconcile(
   for (const column of columns) {
     const type = have.get(column.name)
     if (type === undefined) statements.push(addColumnSql(table.name, column))
-    else if (isWidening(type, column.type)) statements.push(widenColumnSql(table.name, column, type))
+    else if ((type !== column.type && type === column.was) || isWidening(type, column.type))
+      statements.push(widenColumnSql(table.name, column, type))
     else continue
     have.set(column.name, column.type)
   }

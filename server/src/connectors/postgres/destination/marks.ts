@@ -36,7 +36,7 @@ const markRow = {
 export type MarkRow = RowOf<typeof markRow>
 
 /** Whose mark it is. */
-export interface LoadAttempt {
+export interface MarkOwner {
   schema: string
   pipeline_id: string
   run_id: string
@@ -76,7 +76,7 @@ export async function ensureMarks(session: Session, schema: string): Promise<voi
 }
 
 /** The row, locked until the transaction ends; this also waits for a COMMIT whose answer was lost. */
-export async function lockMark(session: Session, { schema, pipeline_id }: LoadAttempt): Promise<MarkRow | null> {
+export async function lockMark(session: Session, { schema, pipeline_id }: MarkOwner): Promise<MarkRow | null> {
   const [row] = await session.query(
     `SELECT run_id, seq, attempt, checkpoint, cursor, base_cursor, published, stage, xmin::text AS changed_by FROM ${marksOf(schema)}
      WHERE pipeline_id = $1 FOR UPDATE`,
@@ -90,26 +90,25 @@ export async function lockMark(session: Session, { schema, pipeline_id }: LoadAt
  * Takes the mark for a newer attempt. Returns the row as it stood, except that checkpoints are forgotten whose stage is
  * gone. The same attempt may take it again, for the answer to its first try may have been lost.
  */
-export async function takeMark(session: Session, attempt: LoadAttempt): Promise<MarkRow | null> {
-  const table = marksOf(attempt.schema)
+export async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
+  const table = marksOf(owner.schema)
   await session.query(
     `INSERT INTO ${table} (pipeline_id, run_id, seq, attempt, checkpoint, published) VALUES ($1, '', -1, 0, 0, false) ON CONFLICT DO NOTHING`,
-    [attempt.pipeline_id],
+    [owner.pipeline_id],
   )
-  const row = await lockMark(session, attempt)
+  const row = await lockMark(session, owner)
   if (row === null) throw fencedError()
-  if (row.seq > attempt.seq || (row.seq === attempt.seq && row.attempt > attempt.attempt)) throw fencedError()
-  const sameRun = row.seq === attempt.seq
-  const lost =
-    sameRun && row.stage !== null && !row.published && !(await tableExists(session, attempt.schema, row.stage))
+  if (row.seq > owner.seq || (row.seq === owner.seq && row.attempt > owner.attempt)) throw fencedError()
+  const sameRun = row.seq === owner.seq
+  const lost = sameRun && row.stage !== null && !row.published && !(await tableExists(session, owner.schema, row.stage))
   const stands = sameRun && !lost ? row : { ...row, checkpoint: 0, cursor: row.base_cursor }
   await session.query(
     `UPDATE ${table} SET run_id = $2, seq = $3, attempt = $4, checkpoint = $5, cursor = $6, published = $7, updated_at = now() WHERE pipeline_id = $1`,
     [
-      attempt.pipeline_id,
-      attempt.run_id,
-      attempt.seq,
-      attempt.attempt,
+      owner.pipeline_id,
+      owner.run_id,
+      owner.seq,
+      owner.attempt,
       stands.checkpoint,
       toJson(stands.cursor),
       sameRun && row.published,
@@ -128,58 +127,50 @@ export async function tableExists(session: Session, schema: string, table: strin
 }
 
 /** First statement of a checkpoint's transaction. */
-export async function advanceMark(session: Session, attempt: LoadAttempt, checkpoint: number): Promise<void> {
-  await changeMark(session, attempt, checkpoint - 1, 'checkpoint = $5', [checkpoint])
+export async function advanceMark(session: Session, owner: MarkOwner, checkpoint: number): Promise<void> {
+  await changeMark(session, owner, checkpoint - 1, { set: 'checkpoint = $5', values: [checkpoint] })
 }
 
 /** What changes with the rows at the end of a checkpoint. In direct loads the rows are visible, so is the cursor. */
 export async function setCursor(
   session: Session,
-  attempt: LoadAttempt,
-  checkpoint: number,
-  cursor: Json,
-  visible: boolean,
+  owner: MarkOwner,
+  { checkpoint, cursor, visible }: { checkpoint: number; cursor: Json; visible: boolean },
 ): Promise<void> {
-  await changeMark(session, attempt, checkpoint, visible ? 'cursor = $5, base_cursor = $5' : 'cursor = $5', [
-    toJson(cursor),
-  ])
+  const set = visible ? 'cursor = $5, base_cursor = $5' : 'cursor = $5'
+  await changeMark(session, owner, checkpoint, { set, values: [toJson(cursor)] })
 }
 
 /** First statement of the publishing transaction. */
 export async function publishMark(
   session: Session,
-  attempt: LoadAttempt,
-  checkpoint: number,
-  cursor: Json,
+  owner: MarkOwner,
+  { checkpoint, cursor }: { checkpoint: number; cursor: Json },
 ): Promise<void> {
-  await changeMark(session, attempt, checkpoint, 'cursor = $5, base_cursor = $5, published = true, stage = NULL', [
-    toJson(cursor),
-  ])
+  const set = 'cursor = $5, base_cursor = $5, published = true, stage = NULL'
+  await changeMark(session, owner, checkpoint, { set, values: [toJson(cursor)] })
 }
 
+/** With `reset` the checkpoints are forgotten whose rows the stage held. */
 export async function setStage(
   session: Session,
-  attempt: LoadAttempt,
-  checkpoint: number,
-  stage: string | null,
-  reset: boolean,
+  owner: MarkOwner,
+  { checkpoint, stage, reset }: { checkpoint: number; stage: string | null; reset: boolean },
 ): Promise<void> {
-  await changeMark(session, attempt, checkpoint, `stage = $5${reset ? ', checkpoint = 0, cursor = base_cursor' : ''}`, [
-    stage,
-  ])
+  const set = `stage = $5${reset ? ', checkpoint = 0, cursor = base_cursor' : ''}`
+  await changeMark(session, owner, checkpoint, { set, values: [stage] })
 }
 
 async function changeMark(
   session: Session,
-  attempt: LoadAttempt,
+  owner: MarkOwner,
   checkpoint: number,
-  set: string,
-  values: unknown[],
+  { set, values }: { set: string; values: unknown[] },
 ): Promise<void> {
   const rows = await session.query(
-    `UPDATE ${marksOf(attempt.schema)} SET ${set}, updated_at = now()
+    `UPDATE ${marksOf(owner.schema)} SET ${set}, updated_at = now()
      WHERE pipeline_id = $1 AND seq = $2 AND attempt = $3 AND checkpoint = $4 AND NOT published RETURNING 1`,
-    [attempt.pipeline_id, attempt.seq, attempt.attempt, checkpoint, ...values],
+    [owner.pipeline_id, owner.seq, owner.attempt, checkpoint, ...values],
   )
   if (rows.length !== 1) throw fencedError()
 }
@@ -195,27 +186,27 @@ const TRIES = 90
  * Fences, ending sessions of older attempts that hold the row: a process that was stopped in the middle of a COPY would
  * keep it for ever.
  */
-export async function fence(session: Session, attempt: LoadAttempt): Promise<MarkRow | null> {
+export async function fence(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   for (let tries = 1; ; tries += 1) {
     await session.script(`BEGIN; SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`)
     try {
-      const row = await takeMark(session, attempt)
+      const row = await takeMark(session, owner)
       await session.script('COMMIT')
       return row
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable || tries === TRIES) throw error
       await session.script('ROLLBACK')
-      await endOlderAttempts(session, attempt)
+      await endOlderAttempts(session, owner)
     }
   }
 }
 
-export function applicationOf(attempt: LoadAttempt): string {
-  return `sluice ${attempt.pipeline_id} ${attempt.seq}.${attempt.attempt}`
+export function applicationOf(owner: MarkOwner): string {
+  return `sluice ${owner.pipeline_id} ${owner.seq}.${owner.attempt}`
 }
 
 /** Only older ones: who holds the row may be our successor, and then it is we who have to go. */
-export async function endOlderAttempts(session: Session, attempt: LoadAttempt): Promise<void> {
+export async function endOlderAttempts(session: Session, owner: MarkOwner): Promise<void> {
   await session
     .query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -223,7 +214,7 @@ export async function endOlderAttempts(session: Session, attempt: LoadAttempt): 
          AND CASE WHEN application_name ~ ('^sluice ' || $1 || ' [0-9]{1,18}[.][0-9]{1,9}$')
                   THEN (substring(application_name FROM '([0-9]+)[.][0-9]+$')::bigint, substring(application_name FROM '[.]([0-9]+)$')::integer)
                        < ($2::bigint, $3::integer) END`,
-      [attempt.pipeline_id, attempt.seq, attempt.attempt],
+      [owner.pipeline_id, owner.seq, owner.attempt],
     )
     // Without the right to end it there is its own time-out to wait for.
     .catch(() => {})

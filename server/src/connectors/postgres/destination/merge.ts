@@ -2,19 +2,20 @@
  * Upsert: rows that were copied beside the table are merged into it by key. Of several rows with one key the last wins.
  * Rows are merged in the order of their keys, so two merges never wait for each other in a circle.
  */
-import { ConnectorError } from '../../contract.ts'
+import { ConnectorError, type RunLog } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { ordinalColumn } from './stage.ts'
-import type { TableColumn } from './table.ts'
+import { insertSql, readAlwaysIdentities, type TableColumn } from './table.ts'
 
 /** A temporary table with the columns of the records; it goes with the transaction. */
 export const mergeTable = 'pg_temp._sluice_merge'
 
 export function createMergeTableSql(columns: readonly TableColumn[]): string {
   const parts = columns.map(({ name, type }) => `${quoteName(name)} ${type}`)
-  return `CREATE TEMPORARY TABLE _sluice_merge (${parts.join(', ')}, ${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)) ON COMMIT DROP`
+  parts.push(`${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)`)
+  return `CREATE TEMPORARY TABLE _sluice_merge (${parts.join(', ')}) ON COMMIT DROP`
 }
 
 export interface MergeInput {
@@ -23,9 +24,11 @@ export interface MergeInput {
   from: string
   columns: readonly TableColumn[]
   key: readonly string[]
+  log: RunLog
 }
 
-export async function mergeRows(session: Session, { target, from, columns, key }: MergeInput): Promise<void> {
+export async function mergeRows(session: Session, input: MergeInput): Promise<void> {
+  const { target, from, columns, key } = input
   checkKey(columns, key)
   await ensureUnique(session, target, key)
   const keyList = key.map(quoteName).join(', ')
@@ -38,15 +41,27 @@ export async function mergeRows(session: Session, { target, from, columns, key }
       `A record has no value in the primary key (${key.join(', ')}), so it cannot be merged; fix the source or choose another key`,
     )
   }
-  const names = columns.map(({ name }) => quoteName(name))
-  const others = columns.filter(({ name }) => !key.includes(name)).map(({ name }) => quoteName(name))
-  const action =
-    others.length === 0 ? 'NOTHING' : `UPDATE SET ${others.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}`
-  await session.script(
-    `INSERT INTO ${quoteTable(target)} (${names.join(', ')})
-     SELECT DISTINCT ON (${keyList}) ${names.join(', ')} FROM ${from} ORDER BY ${keyList}, ${quoteName(ordinalColumn)} DESC
-     ON CONFLICT (${keyList}) DO ${action}`,
-  )
+  const names = columns.map(({ name }) => name)
+  const others = (await findChangeable(session, target, names, input.log)).filter((name) => !key.includes(name))
+  const set = others.map(quoteName).map((name) => `${name} = EXCLUDED.${name}`)
+  const action = set.length === 0 ? 'NOTHING' : `UPDATE SET ${set.join(', ')}`
+  const list = `DISTINCT ON (${keyList}) ${names.map(quoteName).join(', ')}`
+  const rest = `FROM ${from} ORDER BY ${keyList}, ${quoteName(ordinalColumn)} DESC ON CONFLICT (${keyList}) DO ${action}`
+  await session.script(insertSql(target, names, { list, rest }))
+}
+
+/** The columns that a row which is there can be given new values for. */
+export async function findChangeable(
+  session: Session,
+  target: TableName,
+  names: readonly string[],
+  log: RunLog,
+): Promise<string[]> {
+  const fixed = await readAlwaysIdentities(session, target)
+  const kept = names.filter((name) => fixed.has(name))
+  if (kept.length > 0)
+    log.debug(`${kept.join(', ')}: GENERATED ALWAYS AS IDENTITY, so rows that are there keep the value they have.`)
+  return names.filter((name) => !fixed.has(name))
 }
 
 export function checkKey(columns: readonly TableColumn[], key: readonly string[]): void {
@@ -60,7 +75,7 @@ export function checkKey(columns: readonly TableColumn[], key: readonly string[]
   if (missing !== undefined) {
     throw new ConnectorError(
       'config',
-      `config.sync.primary_key names ${missing}, which the records do not have; they have ${names.join(', ')}`,
+      `config.sync.primary_key names ${missing}, which the records do not have; they have ${names.join(', ') || 'no field with a value'}`,
     )
   }
 }

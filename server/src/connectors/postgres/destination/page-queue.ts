@@ -35,6 +35,8 @@ export interface QueueOptions {
   encoding: Encoding
   declared: Column[] | null
   existing: readonly TableColumn[] | null
+  /** Columns of the table that nobody can write. */
+  generated?: ReadonlySet<string>
   contract: SchemaChange
 }
 
@@ -42,6 +44,7 @@ export function createPageQueue(options: QueueOptions): PageQueue {
   const shape = new Shape(options)
   const items: QueueItem[] = []
   let size = 0
+  let rows = 0
   const queue = (item: QueueItem) => {
     items.push(item)
     size += item.rows.length
@@ -56,7 +59,10 @@ export function createPageQueue(options: QueueOptions): PageQueue {
     get size() {
       return size
     },
-    add: (page) => adder.add(page),
+    add(page) {
+      rows += page.records
+      adder.add(page)
+    },
     take() {
       adder.flush()
       size = 0
@@ -66,7 +72,15 @@ export function createPageQueue(options: QueueOptions): PageQueue {
     report: () => [
       ...adder.report(),
       ...(shape.ignored.length > 0
-        ? [`Fields that the table does not have were discarded: ${shape.ignored.join(', ')}.`]
+        ? [
+            `Fields that the table does not have, or that no longer fit it, were discarded: ${shape.ignored.join(', ')}.`,
+          ]
+        : []),
+      ...(shape.generated.length > 0
+        ? [`Columns that the server generates were left alone: ${shape.generated.join(', ')}.`]
+        : []),
+      ...(rows > 0 && shape.written().length === 0
+        ? ['No record had a field with a value, so the rows have no column to show one in.']
         : []),
     ],
   }

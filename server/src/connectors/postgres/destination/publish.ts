@@ -8,10 +8,10 @@ import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { withLock } from './locks.ts'
-import { mergeRows } from './merge.ts'
+import { checkKey, findChangeable, mergeRows } from './merge.ts'
 import { ordinalColumn } from './stage.ts'
 import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlderSnapshots } from './swap.ts'
-import { addColumnSql, createTableSql, readColumns, type TableColumn, widenColumnSql } from './table.ts'
+import { addColumnSql, createTableSql, insertSql, readColumns, type TableColumn, widenColumnSql } from './table.ts'
 import { isWidening } from './widening.ts'
 
 export interface PublishInput {
@@ -40,12 +40,13 @@ export async function publishStage(input: PublishInput): Promise<string[]> {
   }
   const columns = staged.filter(({ name }) => name !== ordinalColumn)
   if (sync.write === 'replace') return replaceRows(input, existing, columns)
+  if (sync.write === 'upsert') checkKey(columns, sync.primary_key)
   const changes = await matchTarget(input, existing, columns)
   if (sync.write === 'upsert')
-    await mergeRows(session, { target, from: quoteTable(stage), columns, key: sync.primary_key })
+    await mergeRows(session, { target, from: quoteTable(stage), columns, key: sync.primary_key, log: input.log })
   else {
-    const list = columns.map(({ name }) => quoteName(name)).join(', ')
-    await session.script(`INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)}`)
+    const names = columns.map(({ name }) => name)
+    await session.script(insertSql(target, names, { rest: `FROM ${quoteTable(stage)}` }))
   }
   await session.script(`DROP TABLE ${quoteTable(stage)}`)
   return changes
@@ -64,6 +65,7 @@ async function publishNothing(
 ): Promise<string[]> {
   if (existing === null) {
     if (columns.length === 0) return []
+    if (sync.write === 'upsert') checkKey(columns, sync.primary_key)
     await session.script(createTableSql(target, columns, sync.write === 'upsert' ? sync.primary_key : []))
     return [`created table ${target.schema}.${target.table}`]
   }
@@ -79,7 +81,7 @@ async function publishNothing(
 
 /** Brings the target to hold what was staged: creates it, adds and widens columns. */
 async function matchTarget(
-  { session, signal, target, sync }: PublishInput,
+  { session, signal, target, sync, columns }: PublishInput,
   existing: TableColumn[] | null,
   staged: readonly TableColumn[],
 ): Promise<string[]> {
@@ -88,6 +90,7 @@ async function matchTarget(
     return [`created table ${target.schema}.${target.table}`]
   }
   const have = new Map(existing.map(({ name, type }) => [name, type]))
+  const were = new Map(columns.map(({ name, was }) => [name, was]))
   const statements: string[] = []
   const changes: string[] = []
   for (const column of staged) {
@@ -95,7 +98,7 @@ async function matchTarget(
     if (type === undefined) {
       statements.push(addColumnSql(target, column))
       changes.push(`added column ${column.name} ${column.type}`)
-    } else if (isWidening(type, column.type)) {
+    } else if ((type !== column.type && type === were.get(column.name)) || isWidening(type, column.type)) {
       statements.push(widenColumnSql(target, column, type))
       changes.push(`widened column ${column.name} from ${type} to ${column.type}`)
     }
@@ -111,6 +114,7 @@ async function replaceRows(
 ): Promise<string[]> {
   const { session, signal, target, stage, fault } = input
   if (existing === null) {
+    await analyze(session, stage)
     await session.script(`ALTER TABLE ${quoteTable(stage)} RENAME TO ${quoteName(target.table)}`)
     return [`created table ${target.schema}.${target.table}`]
   }
@@ -119,6 +123,7 @@ async function replaceRows(
   const mayTakeItsPlace = async () => complete && (await findSwapObstacles(session, target)).length === 0
   if ((await mayTakeItsPlace()) && (await waitForOlderSnapshots(session, signal, input.staged_by))) {
     const renames = await copyIndexes(session, target, stage)
+    await analyze(session, stage)
     await copyProperties(session, target, stage)
     await fault('postgres.publish.built')
     const swapped = await withLock(session, signal, target.table, async () => {
@@ -137,6 +142,11 @@ async function replaceRows(
   return changes
 }
 
+/** Before anybody sees the table: without statistics the first queries would be planned as if it were nearly empty. */
+async function analyze(session: Session, stage: TableName): Promise<void> {
+  await session.script(`ANALYZE ${quoteTable(stage)}`)
+}
+
 function describeDifference(before: readonly TableColumn[], after: readonly TableColumn[]): string[] {
   const have = new Map(before.map(({ name, type }) => [name, type]))
   return after.flatMap(({ name, type }) => {
@@ -148,7 +158,7 @@ function describeDifference(before: readonly TableColumn[], after: readonly Tabl
 
 /** The old rows go and the new ones come, for all who look in one moment. */
 async function exchangeRows(
-  { session, signal, target, stage }: PublishInput,
+  { session, signal, log, target, stage }: PublishInput,
   staged: readonly TableColumn[],
 ): Promise<void> {
   await withLock(session, signal, target.table, () =>
@@ -159,13 +169,10 @@ async function exchangeRows(
     [quoteTable(target)],
     { found: readBoolean },
   )
-  const names = staged.map(({ name }) => quoteName(name))
-  const list = names.join(', ')
+  const names = staged.map(({ name }) => name)
   if (!references?.found) {
-    await session.script(
-      `DELETE FROM ${quoteTable(target)}; INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)}`,
-    )
-    return
+    const insert = insertSql(target, names, { rest: `FROM ${quoteTable(stage)}` })
+    return session.script(`DELETE FROM ${quoteTable(target)}; ${insert}`)
   }
   // Deleting a row that is referred to would fail, or take the rows of the other table along. So rows are matched by key.
   const key = await readPrimaryKey(session, target)
@@ -176,18 +183,16 @@ async function exchangeRows(
     )
   }
   const on = key.map((name) => `t.${quoteName(name)} = s.${quoteName(name)}`).join(' AND ')
-  const others = names.filter((name) => !key.map(quoteName).includes(name))
+  const others = (await findChangeable(session, target, names, log)).filter((name) => !key.includes(name))
   await session.script(
     `DELETE FROM ${quoteTable(target)} AS t WHERE NOT EXISTS (SELECT FROM ${quoteTable(stage)} AS s WHERE ${on})`,
   )
   if (others.length > 0) {
-    const set = others.map((name) => `${name} = s.${name}`).join(', ')
+    const set = others.map((name) => `${quoteName(name)} = s.${quoteName(name)}`).join(', ')
     await session.script(`UPDATE ${quoteTable(target)} AS t SET ${set} FROM ${quoteTable(stage)} AS s WHERE ${on}`)
   }
-  await session.script(
-    `INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)} AS s
-     WHERE NOT EXISTS (SELECT FROM ${quoteTable(target)} AS t WHERE ${on})`,
-  )
+  const rest = `FROM ${quoteTable(stage)} AS s WHERE NOT EXISTS (SELECT FROM ${quoteTable(target)} AS t WHERE ${on})`
+  await session.script(insertSql(target, names, { rest }))
 }
 
 export async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {

@@ -20,12 +20,17 @@ interface Field {
   key: string
   name: string
   type: string
-  state: 'written' | 'untyped' | 'ignored'
+  /** `generated`: the server fills its column, and what the record says is dropped. */
+  state: 'written' | 'untyped' | 'ignored' | 'generated'
+  /** See TableColumn. */
+  was?: string
 }
 
 export interface ShapeOptions {
   /** Columns of the existing table, or those kept from the last run, or null for a table that is yet to be shaped. */
   existing: readonly TableColumn[] | null
+  /** Columns of the table that nobody can write. */
+  generated?: ReadonlySet<string>
   contract: SchemaChange
   encoding: Encoding
 }
@@ -36,11 +41,13 @@ export class Shape {
   /** The table may not change. */
   readonly #strict: boolean
   readonly #columns: Map<string, TableColumn>
+  readonly #generated: ReadonlySet<string>
   readonly #fields = new Map<string, Field>()
   readonly #taken = new Set<string>()
   readonly #nameKey = createNamer(postgresNames)
 
-  constructor({ existing, contract, encoding }: ShapeOptions) {
+  constructor({ existing, generated = new Set(), contract, encoding }: ShapeOptions) {
+    this.#generated = generated
     this.#contract = contract
     this.#encoding = encoding
     this.#strict = contract !== 'evolve' && existing !== null
@@ -55,7 +62,7 @@ export class Shape {
         key,
         type: neutralType(type),
         ...(fraction === undefined ? {} : { fraction }),
-        ignored: state === 'ignored',
+        ignored: state === 'ignored' || state === 'generated',
         untyped: state === 'untyped',
       }
     })
@@ -65,12 +72,17 @@ export class Shape {
   written(): TableColumn[] {
     return [...this.#fields.values()]
       .filter(({ state }) => state === 'written')
-      .map(({ name, type }) => ({ name, type }))
+      .map(({ name, type, was }) => ({ name, type, ...(was === undefined ? {} : { was }) }))
   }
 
   /** Fields that the contract dropped. */
   get ignored(): string[] {
     return [...this.#fields.values()].filter(({ state }) => state === 'ignored').map(({ key }) => key)
+  }
+
+  /** Fields whose columns the server fills by itself. */
+  get generated(): string[] {
+    return [...this.#fields.values()].filter(({ state }) => state === 'generated').map(({ key }) => key)
   }
 
   /** Takes a survey of fields that do not fit. */
@@ -109,7 +121,8 @@ export class Shape {
       state: type === null ? 'untyped' : 'written',
     }
     const column = this.#columns.get(field.name)
-    if (column) {
+    if (this.#generated.has(field.name)) field.state = 'generated'
+    else if (column) {
       field.type = column.type
       field.state = 'written'
     } else if (type !== null) this.#place(field, change)
@@ -121,7 +134,7 @@ export class Shape {
   #chooseName(key: string): string {
     // A field finds the column that an earlier run made for it, also where its name had to be cut.
     const safe = makeSafe(key, postgresNames)
-    if (this.#columns.has(safe) && !this.#taken.has(safe)) {
+    if ((this.#columns.has(safe) || this.#generated.has(safe)) && !this.#taken.has(safe)) {
       this.#nameKey(key)
       return safe
     }
@@ -153,6 +166,8 @@ export class Shape {
       return
     }
     change.widened.push({ column: { name: column.name, type }, from: column.type })
+    // What is json takes everything to others, so only we know that it must become text.
+    if (column.type === 'jsonb' || column.type === 'json') field.was = column.type
     column.type = type
     field.type = type
   }

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readText } from '../shared/values.ts'
-import { type LoadAttempt, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
+import { type MarkOwner, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
 import { findSwapObstacles } from './swap.ts'
 import { readColumns, type TableColumn } from './table.ts'
 
@@ -15,9 +15,9 @@ const prefix = '_sluice_s_'
 export const ordinalColumn = '_sluice_n'
 const abandonedAfter = '7 days'
 
-export function stageName(attempt: LoadAttempt): string {
-  const pipeline = createHash('sha256').update(attempt.pipeline_id).digest('hex').slice(0, 16)
-  return `${prefix}${pipeline}_${attempt.seq}_${attempt.attempt}`
+export function stageName(owner: MarkOwner): string {
+  const pipeline = createHash('sha256').update(owner.pipeline_id).digest('hex').slice(0, 16)
+  return `${prefix}${pipeline}_${owner.seq}_${owner.attempt}`
 }
 
 /**
@@ -27,28 +27,28 @@ export function stageName(attempt: LoadAttempt): string {
  */
 export async function prepareStage(
   session: Session,
-  attempt: LoadAttempt,
+  owner: MarkOwner,
   mark: MarkRow,
   resumable: boolean,
 ): Promise<number> {
-  const name = stageName(attempt)
-  const found = mark.stage !== null && (await tableExists(session, attempt.schema, mark.stage))
+  const name = stageName(owner)
+  const found = mark.stage !== null && (await tableExists(session, owner.schema, mark.stage))
   const goesOn = resumable && mark.checkpoint > 0 && found
-  if (found && !goesOn) await session.script(`DROP TABLE ${quoteTable({ schema: attempt.schema, table: mark.stage! })}`)
+  if (found && !goesOn) await session.script(`DROP TABLE ${quoteTable({ schema: owner.schema, table: mark.stage! })}`)
   if (goesOn && mark.stage !== name) {
     await session.script(
-      `ALTER TABLE ${quoteTable({ schema: attempt.schema, table: mark.stage! })} RENAME TO ${quoteName(name)}`,
+      `ALTER TABLE ${quoteTable({ schema: owner.schema, table: mark.stage! })} RENAME TO ${quoteName(name)}`,
     )
   }
-  await setStage(session, attempt, mark.checkpoint, name, !goesOn)
+  await setStage(session, owner, { checkpoint: mark.checkpoint, stage: name, reset: !goesOn })
   return goesOn ? mark.checkpoint : 0
 }
 
 /** Drops what an earlier run staged; this one writes to the table itself. */
-export async function dropStage(session: Session, attempt: LoadAttempt, mark: MarkRow): Promise<void> {
+export async function dropStage(session: Session, owner: MarkOwner, mark: MarkRow): Promise<void> {
   if (mark.stage === null) return
-  await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: attempt.schema, table: mark.stage })}`)
-  await setStage(session, attempt, mark.checkpoint, null, false)
+  await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: owner.schema, table: mark.stage })}`)
+  await setStage(session, owner, { checkpoint: mark.checkpoint, stage: null, reset: false })
 }
 
 /** How the stage of a replace begins: like its target where it may take its place, else with the loaded columns alone. */
@@ -75,13 +75,13 @@ export async function createStage(
 }
 
 /** Drops stages that no mark names, and those of pipelines that have not been heard of for days. */
-export async function sweepStages(session: Session, attempt: LoadAttempt): Promise<void> {
-  const marks = marksOf(attempt.schema)
+export async function sweepStages(session: Session, owner: MarkOwner): Promise<void> {
+  const marks = marksOf(owner.schema)
   const rows = await session.query(
     `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
        AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
-    [attempt.schema, prefix],
+    [owner.schema, prefix],
     { name: readText },
   )
   for (const { name } of rows) {
@@ -92,7 +92,7 @@ export async function sweepStages(session: Session, attempt: LoadAttempt): Promi
         `SELECT FROM ${marks} WHERE stage = $1 AND updated_at > now() - interval '${abandonedAfter}'`,
         [name],
       )
-      if (!named) await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: attempt.schema, table: name })}`)
+      if (!named) await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: owner.schema, table: name })}`)
       await session.script('COMMIT')
     } catch {
       await session.script('ROLLBACK')

@@ -8,6 +8,8 @@ import { orNull, readText } from '../shared/values.ts'
 export interface TableColumn {
   name: string
   type: string
+  /** What it was when the table was looked at, where only that one may become `type`: others may have widened it since. */
+  was?: string | undefined
 }
 
 /** Null where there is no such table. Generated columns are left out: nobody can write them. */
@@ -22,6 +24,33 @@ export async function readColumns(session: Session, name: TableName): Promise<Ta
   )
   if (rows.length === 0) return null
   return rows.flatMap(({ name, type }) => (name === null || type === null ? [] : [{ name, type: normalizeType(type) }]))
+}
+
+/** Columns that the server fills by itself and that nobody can write. */
+export async function readGeneratedColumns(session: Session, name: TableName): Promise<Set<string>> {
+  return readColumnNames(session, name, "a.attgenerated <> ''")
+}
+
+/** Identity columns that take a value only at the moment their row is made, and only by OVERRIDING. */
+export async function readAlwaysIdentities(session: Session, name: TableName): Promise<Set<string>> {
+  return readColumnNames(session, name, "a.attidentity = 'a'")
+}
+
+async function readColumnNames(session: Session, name: TableName, condition: string): Promise<Set<string>> {
+  const rows = await session.query(
+    `SELECT a.attname::text AS name FROM pg_attribute a
+     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND ${condition}`,
+    [quoteTable(name)],
+    { name: readText },
+  )
+  return new Set(rows.map((row) => row.name))
+}
+
+/** INSERT … SELECT of the columns, which may be none: rows of nothing but defaults then. */
+export function insertSql(target: TableName, names: readonly string[], from: { list?: string; rest: string }): string {
+  const list = names.map(quoteName).join(', ')
+  const columns = names.length === 0 ? '' : ` (${list}) OVERRIDING SYSTEM VALUE`
+  return `INSERT INTO ${quoteTable(target)}${columns} SELECT ${from.list ?? list} ${from.rest}`
 }
 
 export function createTableSql(

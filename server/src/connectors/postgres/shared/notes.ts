@@ -46,9 +46,12 @@ A source that cannot resume is loaded beside the table in append and upsert as w
 
 **Types** come from the source where it has them, else from the values, without loss: integers are int8 or numeric, decimals numeric
 with every digit, ISO 8601 strings date, timestamp or timestamptz (as an instant: the offset it was written in is not kept), nested
-values jsonb, all else text. A field that was only null so far has no column yet. With \`schema_change\` evolve, new fields add columns and values that do not
-fit widen their column (int8 to numeric to text, anything beside nested values to jsonb); discard drops new fields and values that do not fit, fail ends
-the run. The first run of a new table may always shape it. Columns are never dropped or narrowed.
+values jsonb, all else text. A field that was only null so far has no column yet. With \`schema_change\` evolve, new fields add columns,
+and a type or a value that does not fit widens its column to one that holds both without rounding or cutting: more digits, int8 or float8
+to numeric, date to timestamp, anything beside nested values to jsonb, else text. Times with a zone and without one meet in text.
+discard drops new fields and what does not fit, fail ends the run. The first run of a new table may always shape it. Columns are never
+dropped or narrowed. Columns that the server generates are left alone; an identity that is GENERATED ALWAYS takes the values of new
+rows, and rows that are there keep theirs. A table that was replaced is analysed before it is shown.
 
 **Names** are kept as they are; above 63 bytes they are cut and end in a hash. U+0000 and halves of surrogate pairs, which PostgreSQL
 cannot store, become U+FFFD, and the log counts them.

@@ -20,8 +20,11 @@ export interface CursorState {
   after?: string
 }
 
-/** More rows than this with one value are not listed. */
+/** More rows than this with one value are not listed, nor more text of their keys. */
 export const SEEN_LIMIT = 5000
+export const SEEN_BYTES = 1024 * 1024
+/** A single key or cursor value as long as this is no place to go on from: every checkpoint keeps it. */
+export const LONGEST_VALUE = 1024 * 1024
 
 export function readState(value: Json): CursorState | null {
   if (value === null || value === undefined) return null

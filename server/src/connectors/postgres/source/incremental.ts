@@ -168,7 +168,7 @@ function reportEnd(group: TieGroup, field: string, log: RunLog): void {
   }
   if (group.overflown) {
     log.warn(
-      `More than ${SEEN_LIMIT} rows share the last value of ${field}: of rows that arrive later with that same value some may not be read. A finer cursor avoids it.`,
+      `More than ${SEEN_LIMIT} rows share the last value of ${field} (fewer where their keys are long): of rows that arrive later with that same value some may not be read. A finer cursor avoids it.`,
     )
   }
 }

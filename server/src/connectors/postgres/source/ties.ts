@@ -3,7 +3,7 @@
 import type { Json } from '../../../json/json.ts'
 import { ConnectorError, type Encoding } from '../../contract.ts'
 import { unescapeField } from '../../types/tsv.ts'
-import { SEEN_LIMIT } from './cursor-state.ts'
+import { LONGEST_VALUE, SEEN_BYTES, SEEN_LIMIT } from './cursor-state.ts'
 
 export interface TieGroup {
   /** False for a row that an earlier read had. */
@@ -31,6 +31,7 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
   let currentRaw: string | null = null
   let current: string | null = null
   let seen: string[] = []
+  let seenBytes = 0
   let last = ''
   let lastCount = 0
   let missing = 0
@@ -42,6 +43,7 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
     current = text === null ? null : readCursor(text)
     // What was read before stays part of the set, or the next read would take it again.
     seen = current === boundary ? [...known] : []
+    seenBytes = seen.reduce((sum, row) => sum + row.length, 0)
     overflown = inside && current === boundary
     last = ''
   }
@@ -61,7 +63,8 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
         }
       }
       if (!overflown) {
-        if (seen.length < SEEN_LIMIT) seen.push(row)
+        seenBytes += row.length
+        if (seen.length < SEEN_LIMIT && seenBytes <= SEEN_BYTES) seen.push(row)
         else {
           overflown = true
           seen = []
@@ -71,6 +74,8 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
       return true
     },
     state() {
+      refuseLongValue(current ?? '', 'The cursor')
+      if (overflown) refuseLongValue(last, 'The primary key')
       if (!overflown) return { cursor: current, identity, seen: [...seen] }
       return { cursor: current, identity, after: last, seen: new Array<string>(lastCount).fill(last) }
     },
@@ -81,6 +86,14 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
       return overflown
     },
   }
+}
+
+function refuseLongValue(value: string, what: string): void {
+  if (value.length <= LONGEST_VALUE) return
+  throw new ConnectorError(
+    'limit',
+    `${what} of a row is ${Math.ceil(value.length / 1024 / 1024)} MB long, too long to go on from; choose another config.sync.cursor_field, or read the stream by full_refresh.`,
+  )
 }
 
 /** Takes the two hidden fields off every row, in place, and leaves out the rows that were read before. */
