@@ -98,6 +98,12 @@ export const settings = {
     shown: 'openid email profile',
     about: 'Scopes asked for at the identity provider.',
   },
+  SECRETS: {
+    ...oneOf('readable', 'write_only'),
+    default: 'readable' as const,
+    about:
+      '`readable`: those who may write see the secrets in configurations. `write_only`: nobody sees a secret again once it is saved.',
+  },
   EGRESS_ALLOW: {
     ...allowList,
     default: [] as string[],

@@ -16,6 +16,7 @@ import { findSizeFault } from './config-size.ts'
 import { unknownConnector } from './endpoint-faults.ts'
 import { type SavedSourceConfig, savedSourceFrame } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
+import { requireKeptInPlace, type SecretRules } from './kept-secrets.ts'
 import { hasMask, maskDestinationConfig, maskSourceConfig, restoreMasks } from './masks.ts'
 import { findTraits, loadReferences, placeOfSaved } from './references.ts'
 import { keepNewerToken } from './superseded-tokens.ts'
@@ -42,6 +43,8 @@ export interface SavedConnectorInput {
 interface Stores {
   db: Database
   box: SecretBox
+  /** Of the service. */
+  config: SecretRules
 }
 
 const columns = sql`id, name, type, connector_name, description, created_at`
@@ -56,9 +59,9 @@ export function listSavedConnectors(
   return readList(db, page, sql`SELECT ${columns} ${matching} ORDER BY created_at DESC, id`, sql`SELECT 1 ${matching}`)
 }
 
-/** With its config; secrets are masked for those who may not write. */
+/** With its config; secrets are masked for those who may not write, or for all where the operator wants it so. */
 export async function readSavedConnector(
-  { db, box }: Stores,
+  { db, box, config: rules }: Stores,
   actor: Actor,
   type: ConnectorType,
   id: string,
@@ -68,7 +71,7 @@ export async function readSavedConnector(
   if (!row) throw notFound(`Saved ${type}`)
   const { config_box, ...connector } = row
   const config = openConfig(box, { ...row, organization_id: actor.organization_id }, config_box)
-  if (can(actor, 'connectors:write')) return { ...connector, config }
+  if (rules.SECRETS === 'readable' && can(actor, 'connectors:write')) return { ...connector, config }
   const masked =
     type === 'source'
       ? maskSourceConfig(row.connector_name, config as SavedSourceConfig)
@@ -96,7 +99,7 @@ export async function createSavedConnector(
 
 /** What is absent stays. A whole new config may be given although the key of the stored one is lost. */
 export async function updateSavedConnector(
-  { db, box }: Stores,
+  { db, box, config: rules }: Stores,
   actor: Actor,
   type: ConnectorType,
   id: string,
@@ -111,7 +114,7 @@ export async function updateSavedConnector(
     let sealed = row.config_box
     if (input.config !== undefined) {
       const config = hasMask(input.config)
-        ? restoreMasks(input.config, openConfig(box, { ...row, ...place }, row.config_box), 'config')
+        ? keepSecrets(rules, row, input.config, openConfig(box, { ...row, ...place }, row.config_box))
         : input.config
       await checkSavedConfig(tx, actor.organization_id, type, row.connector_name, config)
       const seat = { ...place, table: 'saved_connectors' as const, config_box: row.config_box }
@@ -151,6 +154,12 @@ export async function requireSavedConnector(
   const row = await db.first(sql`
     SELECT 1 FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}`)
   if (!row) throw notFound(`Saved ${type}`)
+}
+
+function keepSecrets(rules: SecretRules, row: SavedConnector, given: unknown, stored: SavedConfig): unknown {
+  const side = { kind: row.type, connector_name: row.connector_name, settings_at_top: row.type === 'destination' }
+  requireKeptInPlace(rules, side, { incoming: given, stored, path: 'config' })
+  return restoreMasks(given, stored, 'config')
 }
 
 function openConfig(

@@ -3,10 +3,12 @@
  * under the row's id, and what lists and look-ups need of it stands beside it in plain columns.
  */
 import { randomUUID } from 'node:crypto'
+import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
 import { findMissingRun, loadReferences, type References, runsWantedBy, wantedBy } from '../connections/references.ts'
 import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
+import { isObject } from '../connectors/settings/settings.ts'
 import {
   type Database,
   FOREIGN_KEY_VIOLATION,
@@ -48,7 +50,7 @@ export interface Stores {
   db: Database
   box: SecretBox
   /** Of the service. */
-  config: RunLimits
+  config: RunLimits & SecretRules
 }
 
 export interface Timing {
@@ -83,16 +85,16 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
   return made
 }
 
-/** With its config; secrets are masked for those who may not write in its domain. */
+/** With its config; secrets are masked for those who may not write in its domain, or for all where the operator wants it so. */
 export async function readPipeline(
-  { db, box }: Stores,
+  { db, box, config: rules }: Stores,
   actor: Actor,
   id: string,
 ): Promise<Pipeline & { config: PipelineConfig; updated_at: string | null }> {
   const { config_box: _box, organization_id: _organization, ...pipeline } = await findPipeline(db, actor, id)
   const config = openConfig(box, { id, organization_id: actor.organization_id, config_box: _box })
-  const writes = can(actor, 'pipelines:write', pipeline.domain_id)
-  return { ...pipeline, config: writes ? config : maskPipelineConfig(config) }
+  const readable = rules.SECRETS === 'readable' && can(actor, 'pipelines:write', pipeline.domain_id)
+  return { ...pipeline, config: readable ? config : maskPipelineConfig(config) }
 }
 
 /** What is absent stays; null clears schedule, timezone and domain. */
@@ -178,8 +180,14 @@ export function openConfig(
 }
 
 function checkNewConfig({ box, config }: Stores, row: PipelineRow, given: unknown, references: References) {
-  const whole = hasMask(given) ? restoreMasks(given, openConfig(box, row), 'config') : given
-  return checkConfig(whole, references, box, config)
+  if (!hasMask(given)) return checkConfig(given, references, box, config)
+  const stored = openConfig(box, row)
+  for (const kind of ['source', 'destination'] as const) {
+    const side = { kind, connector_name: stored[kind].name }
+    const incoming = isObject(given) ? given[kind] : given
+    requireKeptInPlace(config, side, { incoming, stored: stored[kind], path: `config.${kind}` })
+  }
+  return checkConfig(restoreMasks(given, stored, 'config'), references, box, config)
 }
 
 async function sealNewConfig(tx: Queryable, box: SecretBox, row: PipelineRow, config: PipelineConfig): Promise<Buffer> {

@@ -58,7 +58,11 @@ export const CreateSavedConnector = Type.Object({
 
 export const UpdateSavedConnector = Type.Object({
   name: Type.Optional(Name),
-  config: Type.Optional(AnyObject('Replaces the stored one; a secret sent as ******** stays as stored')),
+  config: Type.Optional(
+    AnyObject(
+      'Replaces the stored one; a secret sent as ******** stays as stored. Where SECRETS is write_only a change of the address needs the secrets themselves',
+    ),
+  ),
   description: Type.Optional(Nullable(Description)),
 })
 
@@ -73,5 +77,5 @@ export const SavedConnectorView = Type.Object({
 
 export const SavedConnectorWithConfig = Type.Object({
   ...SavedConnectorView.properties,
-  config: AnyObject('Secrets read ******** for those who may not write'),
+  config: AnyObject('Secrets read ******** for those who may not write, and for all where SECRETS is write_only'),
 })

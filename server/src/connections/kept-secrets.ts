@@ -1,0 +1,72 @@
+/**
+ * SECRETS=write_only: a stored secret is never shown again, to anybody. A mask that comes back keeps it, but only where
+ * nothing else changes that could send it somewhere else: whoever may not read a password must not have it presented to
+ * a server of their own either. What each pipeline may choose for itself (settings marked `override`, never an address)
+ * stays free; for everything else the secrets have to be sent again.
+ */
+import type { Config } from '../config/config.ts'
+import { findDestination, findSource } from '../connectors/registry.ts'
+import { MASK } from '../connectors/settings/secrets.ts'
+import { isObject, type Node } from '../connectors/settings/settings.ts'
+import { AppError } from '../errors.ts'
+import { hasMask } from './masks.ts'
+
+export type SecretRules = Pick<Config, 'SECRETS'>
+
+interface Side {
+  kind: 'source' | 'destination'
+  /** The connector that the stored secrets are for. */
+  connector_name: string | undefined
+  /** Where `config` of the connector stands in what was sent: at the top of a saved destination, else under `config`. */
+  settings_at_top?: boolean
+}
+
+interface Change {
+  incoming: unknown
+  stored: unknown
+  path: string
+}
+
+/** Throws where a mask would carry a stored secret over a change. */
+export function requireKeptInPlace(rules: SecretRules, side: Side, { incoming, stored, path }: Change): void {
+  if (rules.SECRETS === 'readable' || !hasMask(incoming)) return
+  const free = overridesOf(side).map((name) => (side.settings_at_top ? `${path}.${name}` : `${path}.config.${name}`))
+  const changed = findChange({ incoming, stored, path }, [...free, `${path}.stream`])
+  if (changed !== null)
+    throw new AppError(
+      'invalid_input',
+      `${changed}: changes while a stored secret is kept; send the secrets themselves instead of ${MASK}, because they are never shown or moved`,
+    )
+}
+
+function overridesOf({ kind, connector_name = '' }: Side): string[] {
+  const connector = kind === 'source' ? findSource(connector_name) : findDestination(connector_name)
+  const { properties = {} } = (connector?.settings ?? {}) as Node
+  return Object.keys(properties).filter((name) => properties[name]!.override && !properties[name]!.secret)
+}
+
+/** The first place where the two differ. A mask stands for whatever is stored there. */
+function findChange({ incoming, stored, path }: Change, free: readonly string[]): string | null {
+  if (incoming === MASK || free.includes(path)) return null
+  if (Array.isArray(incoming) && Array.isArray(stored) && incoming.length === stored.length)
+    return firstOf(
+      incoming.map((item, index) => ({ incoming: item, stored: stored[index], path: `${path}[${index}]` })),
+      free,
+    )
+  if (isObject(incoming) && isObject(stored)) {
+    const names = new Set([...Object.keys(incoming), ...Object.keys(stored)])
+    return firstOf(
+      [...names].map((name) => ({ incoming: incoming[name], stored: stored[name], path: `${path}.${name}` })),
+      free,
+    )
+  }
+  return incoming === stored ? null : path
+}
+
+function firstOf(parts: Change[], free: readonly string[]): string | null {
+  for (const part of parts) {
+    const found = findChange(part, free)
+    if (found !== null) return found
+  }
+  return null
+}
