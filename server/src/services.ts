@@ -10,6 +10,7 @@ import { cellSettings } from './cell/settings.ts'
 import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config/config.ts'
 import { connectDatabase, type Database, sql } from './database/database.ts'
+import { chooseConnection } from './database/database-url.ts'
 import { migrate } from './database/migrate.ts'
 import { requireDatabase } from './database/requirements.ts'
 import { createSecretBox, type SecretBox } from './database/secret-box.ts'
@@ -70,7 +71,7 @@ export async function createServices(config: Config, options: ServiceOptions = {
     const store = await open(config, log)
     closers.push(() => store.close())
     const poolSize = config.DATABASE_POOL ?? sumPools(options.roles ?? ['api'])
-    const db = connectDatabase(store.connection, poolSize, (error) =>
+    const db = connectDatabase(await chooseConnection(store), poolSize, (error) =>
       log.warn({ err: error }, 'a database connection broke'),
     )
     closers.push(() => db.close())

@@ -2,6 +2,7 @@
  * The connection to PostgreSQL: two pools, transactions and one listener. Timestamps come back as ISO 8601 strings in UTC
  * with all their digits, so a row can be answered as it is.
  */
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { createListener } from './listener.ts'
 import {
@@ -85,6 +86,8 @@ export interface ConnectionSettings {
   user?: string
   password?: string
   database?: string
+  ssl?: boolean | ConnectionOptions
+  sslnegotiation?: 'direct'
 }
 
 /** Connections for claims, leases and ends of runs: few are needed, and slow lists never take them. */

@@ -5,7 +5,7 @@
  */
 import type { LineLog } from '../log-lines.ts'
 import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets, type Secrets } from './data-folder.ts'
-import type { ConnectionSettings } from './database.ts'
+import { type DatabaseAddress, readDatabaseUrl } from './database-url.ts'
 import { embeddedConnection } from './embedded-postgres.ts'
 import { keepEmbeddedPostgres } from './keep-embedded-postgres.ts'
 
@@ -22,8 +22,7 @@ export interface Keys {
   encryption_keys: string[]
 }
 
-export interface Store {
-  connection: ConnectionSettings
+export interface Store extends DatabaseAddress {
   keys: Keys
   /** Resolves while the database answers, as far as this process can tell. */
   whenUp(): Promise<void>
@@ -56,7 +55,7 @@ export function joinStore(settings: StoreSettings): Store {
   if (settings.DATABASE_URL) {
     // Blobs lie there unless they have an address of their own.
     if (!settings.BLOB_URL) settings.DATA_DIR = makeDataFolder(settings.DATA_DIR)
-    return { ...other, connection: { connectionString: settings.DATABASE_URL }, keys: chooseKeys(settings, null) }
+    return { ...other, ...readDatabaseUrl(settings.DATABASE_URL), keys: chooseKeys(settings, null) }
   }
   settings.DATA_DIR = makeDataFolder(settings.DATA_DIR)
   const secrets = readOrMakeSecrets(settings.DATA_DIR)

@@ -79,7 +79,8 @@ export const PipelineWithConfig = Type.Object({
   config: Type.Unsafe<object>({
     type: 'object',
     additionalProperties: true,
-    description: 'As it was given; secrets read ******** for those who may not write',
+    description:
+      'As it was given; secrets read ******** for those who may not write, and for all where SECRETS is write_only',
   }),
   updated_at: Nullable(Timestamp),
 })

@@ -1,0 +1,95 @@
+/**
+ * DATABASE_URL as connection settings. `sslmode` means what libpq means by it: the driver would take `require` for
+ * `verify-full`, and has no `prefer` and no `allow`. Without sslmode the address is the driver's to read.
+ */
+import { readFileSync } from 'node:fs'
+import type { ConnectionOptions } from 'node:tls'
+import pg from 'pg'
+import { OperatorError } from '../errors.ts'
+import type { ConnectionSettings } from './database.ts'
+
+export interface DatabaseAddress {
+  connection: ConnectionSettings
+  /** The second choice of `prefer` and `allow`, for a server that refuses the first. */
+  otherwise?: ConnectionSettings
+}
+
+const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+/** Of the driver alone, and meaning one thing only. */
+const NO_VERIFY = 'no-verify'
+
+/** What is read here and must not be read again by the driver. */
+const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation']
+
+export function readDatabaseUrl(address: string): DatabaseAddress {
+  const url = new URL(address)
+  const parameters = Object.fromEntries(TLS_PARAMETERS.map((name) => [name, url.searchParams.get(name)]))
+  const mode = parameters.sslmode
+  if (!mode) return { connection: { connectionString: address } }
+  for (const name of TLS_PARAMETERS) url.searchParams.delete(name)
+  const plain = { connectionString: url.href, ssl: false }
+  const encrypted = (options: ConnectionOptions) => ({
+    connectionString: url.href,
+    ssl: { ...readFiles(parameters), ...options },
+    ...(parameters.sslnegotiation === 'direct' && { sslnegotiation: 'direct' as const }),
+  })
+  // As libpq has it: a root certificate makes `require` check the chain, and the system's ones are for `verify-full` alone.
+  const { sslrootcert } = parameters
+  switch (sslrootcert === 'system' ? 'verify-full' : mode) {
+    case 'disable':
+      return { connection: plain }
+    case 'allow':
+      return { connection: plain, otherwise: encrypted(UNVERIFIED) }
+    case 'prefer':
+      return { connection: encrypted(UNVERIFIED), otherwise: plain }
+    case 'require':
+      return { connection: encrypted(sslrootcert ? CHAIN_VERIFIED : UNVERIFIED) }
+    case 'verify-ca':
+      return { connection: encrypted(CHAIN_VERIFIED) }
+    case 'verify-full':
+      return { connection: encrypted({ rejectUnauthorized: true }) }
+    case NO_VERIFY:
+      return { connection: encrypted(UNVERIFIED) }
+    default:
+      throw new OperatorError(`DATABASE_URL: sslmode must be one of ${MODES.join(', ')}, not ${JSON.stringify(mode)}.`)
+  }
+}
+
+const UNVERIFIED: ConnectionOptions = { rejectUnauthorized: false }
+const CHAIN_VERIFIED: ConnectionOptions = { rejectUnauthorized: true, checkServerIdentity: () => undefined }
+
+function readFiles({ sslrootcert, sslcert, sslkey }: Record<string, string | null>): ConnectionOptions {
+  const read = (name: string, file: string) => {
+    try {
+      return readFileSync(file, 'utf8')
+    } catch (error) {
+      throw new OperatorError(`DATABASE_URL: ${name} cannot be read: ${(error as Error).message}.`)
+    }
+  }
+  return {
+    ...(sslrootcert && sslrootcert !== 'system' && { ca: read('sslrootcert', sslrootcert) }),
+    ...(sslcert && { cert: read('sslcert', sslcert) }),
+    ...(sslkey && { key: read('sslkey', sslkey) }),
+  }
+}
+
+/** Tries which of the two the server takes, once per process. Where it takes neither, the first one says why. */
+export async function chooseConnection({ connection, otherwise }: DatabaseAddress): Promise<ConnectionSettings> {
+  if (otherwise === undefined || (await isAccepted(connection))) return connection
+  return (await isAccepted(otherwise)) ? otherwise : connection
+}
+
+const TRY_MS = 10_000
+
+async function isAccepted(connection: ConnectionSettings): Promise<boolean> {
+  const client = new pg.Client({ ...connection, connectionTimeoutMillis: TRY_MS })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return true
+  } catch {
+    return false
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
