@@ -7,6 +7,7 @@ at what can be seen: names and their aliases, attributes of imported modules, li
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable
 from typing import Any, Callable
 
@@ -46,11 +47,31 @@ _OPERATING = frozenset("os shutil pathlib io tempfile glob subprocess sys import
 _TAKE_A_PATH = ("xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse")
 
 
+class Imports:
+    """What may be imported: modules by name, and packages with all that is in them."""
+
+    def __init__(self, modules: Iterable[str], packages: Iterable[str] = ()) -> None:
+        self._packages = tuple(packages)
+        self._modules = frozenset(modules) | frozenset(SVC_EXPORTS) | frozenset(self._packages)
+        self._parents = {
+            name.rsplit(".", count)[0] for name in self._modules for count in range(1, name.count(".") + 1)
+        }
+
+    def allow(self, name: str) -> bool:
+        return name in self._modules or name in self._parents or self.in_package(name)
+
+    def in_package(self, name: str) -> bool:
+        return any(name.startswith(f"{package}.") for package in self._packages)
+
+    def is_own_part(self, name: str) -> bool:
+        """Whether a package has a part of this name that is its own, not a module it imports: `pandas.io`."""
+        return self.in_package(name) and name in sys.modules
+
+
 class ForbiddenCheck:
-    def __init__(self, program: Program, allowed: Iterable[str], report: Report) -> None:
+    def __init__(self, program: Program, imports: Imports, report: Report) -> None:
         self.program = program
-        self.allowed = frozenset(allowed) | frozenset(SVC_EXPORTS)
-        self.parents = {name.rsplit(".", count)[0] for name in self.allowed for count in range(1, name.count(".") + 1)}
+        self.imports = imports
         self.report = report
         self.called: set[int] = set()
         self.docstrings: set[int] = set()
@@ -79,12 +100,9 @@ class ForbiddenCheck:
                     id(each) for each in ast.walk(node.value) if isinstance(each, ast.Name) and each.id == name
                 )
 
-    def _module_allowed(self, name: str) -> bool:
-        return name in self.allowed or name in self.parents
-
     def _import(self, node: ast.Import, scope: Scope) -> None:
         for alias in node.names:
-            if not self._module_allowed(alias.name):
+            if not self.imports.allow(alias.name):
                 self._refuse_import(node, alias.name)
 
     def _from(self, node: ast.ImportFrom, scope: Scope) -> None:
@@ -94,7 +112,7 @@ class ForbiddenCheck:
                 node, f"relative import of '{'.' * node.level}{module}' is not allowed; a custom source is one file"
             )
             return
-        if not self._module_allowed(module):
+        if not self.imports.allow(module):
             self._refuse_import(node, module)
             return
         for alias in node.names:
@@ -102,9 +120,10 @@ class ForbiddenCheck:
 
     def _from_name(self, node: ast.ImportFrom, module: str, name: str) -> None:
         full = f"{module}.{name}"
-        if name == "*" or self._module_allowed(full):
-            return
         bare = name.lstrip("_")
+        foreign = bare in POWERFUL and self.imports.in_package(full) and not self.imports.is_own_part(full)
+        if name == "*" or (self.imports.allow(full) and not foreign):
+            return
         if bare in POWERFUL:
             self.report(node, f"import of '{bare}' (through '{module}') is not allowed; {instead_of(bare)}")
         elif module in SVC_EXPORTS:
@@ -157,7 +176,9 @@ class ForbiddenCheck:
         elif full in FILE_FUNCTIONS and isinstance(node, ast.Attribute):
             what = "call" if called else "use"
             self.report(node, f"{what} of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
-        elif isinstance(node, ast.Attribute) and self._module_allowed(parts[0]) and parts[-1].lstrip("_") in POWERFUL:
+        elif isinstance(node, ast.Attribute) and parts[-1].lstrip("_") in POWERFUL:
+            if not self.imports.allow(parts[0]) or self.imports.is_own_part(full):
+                return
             module = parts[-1].lstrip("_")
             through = ".".join(parts[:-1])
             self.report(node, f"use of '{module}' through '{through}' is not allowed; {instead_of(module)}")

@@ -63,6 +63,7 @@ FILE_FUNCTIONS = {
 }
 
 SOURCE_CLASS = "write a class that extends AbstractSource from svc.source.base"
+_ASK_OPERATOR = "an operator can allow more with CELL_MODULES"
 _NO_NETWORK = "use self.http, the platform's HTTP client"
 _NO_PROCESS = "a source starts no processes and sends no signals"
 _SETTINGS = "settings are in self.config, credentials in self.authentication"
@@ -93,7 +94,7 @@ _PURPOSES = (
     ),
     (
         "pandas numpy polars pyarrow duckdb scipy dask",
-        "it is not installed here; plain Python (csv, statistics, itertools, collections) does the work",
+        f"plain Python (csv, statistics, itertools, collections) does the work; {_ASK_OPERATOR}",
     ),
     ("dateutil pytz pendulum arrow tzlocal ciso8601 dateparser iso8601", "use datetime and zoneinfo"),
     ("bs4 lxml xmltodict html5lib parsel feedparser", "use html.parser or xml.etree.ElementTree"),
@@ -106,7 +107,7 @@ _PURPOSES = (
         "jwt jose authlib oauthlib cryptography Crypto nacl",
         "svc.http has jwt_encode, jwt_decode and hmac_signature; OAuth client credentials are an authentication type",
     ),
-    ("pydantic attr attrs marshmallow", "extend SourceConfig, or use dataclasses"),
+    ("pydantic attr attrs marshmallow", f"extend SourceConfig, or use dataclasses; {_ASK_OPERATOR}"),
     ("tenacity backoff retry retrying ratelimit", "self.http tries again by itself: retries=…"),
     ("dotenv environs decouple", _SETTINGS),
     (
@@ -145,4 +146,4 @@ def instead_of(module: str) -> str:
     if top == "svc":
         return f"the package has {', '.join(sorted(SVC_EXPORTS))}"
     known = INSTEAD.get(module) or INSTEAD.get(top)
-    return known or "it is not among the modules of a cell (docs/custom-sources.md lists them)"
+    return known or f"docs/custom-sources.md lists the modules that are; {_ASK_OPERATOR}"

@@ -125,7 +125,7 @@ def end_of_line(page, lines):
 def preview(cell, job):
     """Reads until there are enough records, and no further."""
     if job.get("validate"):
-        report = validate(job["code"], ALLOWED_MODULES, job.get("source_name"))
+        report = validate(job["code"], ALLOWED_MODULES, job.get("source_name"), cell.packages)
         if not report["valid"]:
             return {"validation": report}
     source, log = cell.build(job)
@@ -152,7 +152,7 @@ def streams(cell, job):
 
 
 def validate_code(cell, job):
-    return validate(job["code"], ALLOWED_MODULES, job.get("source_name"))
+    return validate(job["code"], ALLOWED_MODULES, job.get("source_name"), cell.packages)
 
 
 def run_file(cell, job):

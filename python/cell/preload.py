@@ -11,6 +11,7 @@ import zoneinfo._common
 from importlib import import_module
 
 from cell import runner
+from cell.extra_modules import load_modules
 from cell.modules import ALLOWED_MODULES
 
 CODECS = (
@@ -69,8 +70,8 @@ def own_modules(root):
                 yield package + "." + name[:-3]
 
 
-def preload(root, extra):
-    """Everything a sealed child may ever need. Returns the module that serves its jobs."""
+def preload(root, extra, modules):
+    """Everything a sealed child may ever need. Returns the module that serves its jobs, and what could not be had."""
     for name in (*ALLOWED_MODULES, *LATE, *own_modules(root), *extra):
         try:
             import_module(name)
@@ -90,4 +91,5 @@ def preload(root, extra):
     _strptime._strptime_time("2020-01-01", "%Y-%m-%d")
     time.localtime()
     preload_time_zones()
-    return runner
+    runner.Cell.packages, problems = load_modules(modules)
+    return runner, problems

@@ -8,6 +8,7 @@ tracebacks with their own lines, print as a log, errors that say what to do.
 import copy
 import json
 import sys
+from collections.abc import Sequence
 
 from cell import protocol
 from cell.host import MAX_LOG_BYTES, DelayedAuthentication, LogStream, Transport
@@ -30,6 +31,9 @@ LEVELS = {"debug": 0, "info": 1, "warning": 2, "warn": 2, "error": 3}
 
 
 class Cell:
+    # What the operator allows beyond the standard modules; set once, before any cell is forked.
+    packages: Sequence[str] = ()
+
     def __init__(self, channel):
         self.channel = channel
         self.http = HttpClient(Transport(channel))

@@ -17,7 +17,7 @@ from typing import Any
 
 from cell.advice import give_advice
 from cell.attributes import check_self_attributes
-from cell.forbidden import ForbiddenCheck
+from cell.forbidden import ForbiddenCheck, Imports
 from cell.frameworks import check_frameworks
 from cell.names import check_names
 from cell.preflight import find_obstacle
@@ -79,8 +79,13 @@ class _Report:
         }
 
 
-def validate(code: str, allowed_modules: Iterable[str], source_name: str | None = None) -> dict[str, Any]:
-    """The report on a source. `streams_need_run` says that its streams are only known when it runs."""
+def validate(
+    code: str, allowed_modules: Iterable[str], source_name: str | None = None, packages: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The report on a source. `streams_need_run` says that its streams are only known when it runs.
+
+    `packages` are modules of which everything below them is allowed too.
+    """
     obstacle = find_obstacle(code)
     if obstacle is not None:
         report = _Report("")
@@ -91,7 +96,7 @@ def validate(code: str, allowed_modules: Iterable[str], source_name: str | None 
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return _validate(code, allowed_modules, source_name, report)
+        return _validate(code, Imports(allowed_modules, packages), source_name, report)
     except (RecursionError, MemoryError):
         report.error_at(1, 0, _TOO_COMPLEX)
         return report.result()
@@ -100,7 +105,7 @@ def validate(code: str, allowed_modules: Iterable[str], source_name: str | None 
             gc.enable()
 
 
-def _validate(code: str, allowed: Iterable[str], wanted_name: str | None, report: _Report) -> dict[str, Any]:
+def _validate(code: str, imports: Imports, wanted_name: str | None, report: _Report) -> dict[str, Any]:
     tree = _parse(code, report)
     if tree is None:
         return report.result()
@@ -108,7 +113,7 @@ def _validate(code: str, allowed: Iterable[str], wanted_name: str | None, report
     if not _fits(program, report):
         return report.result()
     _compile(program, report)
-    forbidden = ForbiddenCheck(program, allowed, report.error)
+    forbidden = ForbiddenCheck(program, imports, report.error)
     forbidden.run()
     check_frameworks(program, report.error)
     check_names(program, forbidden.reported, report.error, report.warn)

@@ -1,10 +1,10 @@
 """The zygote: imports what cells may use once, then forks a sealed child for each call.
 
 It talks to its host over three channels. Standard input carries one line of settings, then lines `kill <id>`; when it
-ends, the host is gone and everything ends. Standard output says `ready`, then for each call `exit <id> …` with how the
-child ended. Calls arrive as connections to a socket in the abstract namespace (a file where there is none): the first 8
-bytes are the id, and only the sealed child reads what follows. The zygote itself never reads a byte of a tenant's data,
-because every later child inherits its memory.
+ends, the host is gone and everything ends. Standard output has a line `module …` for each module that cannot be had,
+then `ready`, then for each call `exit <id> …` with how the child ended. Calls arrive as connections to a socket in the
+abstract namespace (a file where there is none): the first 8 bytes are the id, and only the sealed child reads what
+follows. The zygote itself never reads a byte of a tenant's data, because every later child inherits its memory.
 """
 
 import gc
@@ -69,7 +69,9 @@ class Zygote:
 
         self.seal = Seal(settings["memory_mb"], settings["cpu_seconds"], settings["sandbox"])
         self.seal.die_with_parent()
-        self.runner = preload(ROOT, settings.get("preload", ()))
+        self.runner, problems = preload(ROOT, settings.get("preload", ()), settings.get("modules", ()))
+        for problem in problems:
+            self.tell("module " + json.dumps(problem))
         self.host_pid = settings["host_pid"]
         self.children = {}
         # Calls that were ended before their connection was accepted.

@@ -42,7 +42,8 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    add("validate", _validate, "say what is wrong with the code, without running it")
+    command = add("validate", _validate, "say what is wrong with the code, without running it")
+    command.add_argument("--modules", default="", help="what CELL_MODULES of the service allows: pandas,pydantic")
     for command in (
         add("preview", _preview, "print records of a stream as lines of JSON"),
         add("check", _check, "try the credentials with check_connection"),
@@ -99,7 +100,8 @@ def _validate(options: Any) -> int:
             file=sys.stderr,
         )
         return 2
-    report = validate(Path(options.file).read_text("utf-8"), ALLOWED_MODULES)
+    more = [name.strip() for name in options.modules.split(",") if name.strip()]
+    report = validate(Path(options.file).read_text("utf-8"), ALLOWED_MODULES, None, more)
     for item in (*report["errors"], *report["warnings"]):
         # Columns count from 1 here, as editors and other tools count them.
         print(f"{options.file}:{item['line']}:{item['column'] + 1}: {item['severity']}: {item['message']}")

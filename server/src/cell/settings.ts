@@ -5,11 +5,14 @@ export interface CellSettings {
   python: string
   sandbox: 'kernel' | 'none'
   limits: Partial<CellLimits>
+  /** What custom sources may import beyond the standard modules. */
+  modules: readonly string[]
 }
 
 export interface CellEnvironment {
   PYTHON: string
   SANDBOX: 'required' | 'none'
+  CELL_MODULES: string[]
   CELL_MEMORY_MB: number
   CELL_CPU_SECONDS: number
   CELL_WALL_SECONDS: number
@@ -31,5 +34,6 @@ export function cellSettings(config: CellEnvironment): CellSettings {
   }
   if (config.CELL_MAX_RECORDS !== undefined) limits.max_records = config.CELL_MAX_RECORDS
   if (config.CELL_MAX_BYTES !== undefined) limits.max_bytes = config.CELL_MAX_BYTES
-  return { python: config.PYTHON, sandbox: config.SANDBOX === 'none' ? 'none' : 'kernel', limits }
+  const sandbox = config.SANDBOX === 'none' ? 'none' : 'kernel'
+  return { python: config.PYTHON, sandbox, limits, modules: config.CELL_MODULES }
 }

@@ -21,8 +21,14 @@ export interface ZygoteSettings {
   memory_mb: number
   cpu_seconds: number
   sandbox: 'kernel' | 'none'
-  /** Modules beyond the import list; the attack suite gives its snippets more to work with. */
   preload: readonly string[]
+  modules: readonly string[]
+}
+
+/** A module of the settings that cells do without, and why. */
+export interface ModuleProblem {
+  name: string
+  problem: string
 }
 
 export interface ZygoteStart extends ZygoteSettings {
@@ -67,6 +73,7 @@ export class ZygoteProcess {
   #errors = ''
   #lastId = 0
   #retired = false
+  readonly moduleProblems: ModuleProblem[] = []
   alive = true
   forks = 0
 
@@ -120,11 +127,21 @@ export class ZygoteProcess {
       rest = lines.pop() ?? ''
       for (const line of lines) {
         if (line.startsWith('ready ')) resolve()
+        else if (line.startsWith('module ')) this.#noteProblem(line.slice('module '.length))
         else this.#noteExit(line)
       }
     })
     await promise.finally(() => clearTimeout(timer))
     this.#hold(false)
+  }
+
+  #noteProblem(text: string): void {
+    try {
+      const { name, problem } = JSON.parse(text)
+      this.moduleProblems.push({ name: String(name), problem: String(problem) })
+    } catch {
+      // A module wrote to our channel while it was loaded.
+    }
   }
 
   #noteExit(line: string): void {

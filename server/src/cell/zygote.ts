@@ -21,6 +21,9 @@ export interface ZygoteOptions {
   forks_per_process?: number
   /** Cells sealed ahead, so that the next call waits for no fork. Default 1. */
   spares?: number
+  /** Installed modules that authors may import beyond the standard ones. */
+  modules?: readonly string[]
+  /** Modules that are in memory without being allowed: the attack suite gives its snippets more to work with. */
   preload?: readonly string[]
 }
 
@@ -65,8 +68,8 @@ class WarmZygote implements Zygote {
 
   #launch(): Promise<ZygoteProcess> {
     const { memory_mb, cpu_seconds } = this.limits
-    const { preload = [], spares = 1 } = this.#options
-    const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload, spares }
+    const { preload = [], modules = [], spares = 1 } = this.#options
+    const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload, modules, spares }
     const starting = this.#python.then((python) => ZygoteProcess.start(python, settings))
     // Whoever awaits it hears of a failure; nobody may be waiting for one that was started ahead.
     starting.catch(() => {})

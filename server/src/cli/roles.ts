@@ -1,4 +1,5 @@
 /** The roles of a service in one process: what they need, their start, and an orderly end (end.ts). */
+import { cellSettings } from '../cell/settings.ts'
 import { type Config, completeAddresses, readConfig } from '../config/config.ts'
 import type { Store } from '../database/store.ts'
 import { OperatorError } from '../errors.ts'
@@ -52,6 +53,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     if (!roles.includes('api') && config.HEALTH_PORT !== undefined) running.push(await startHealth(services))
     await options.onReady?.(config.PORT)
     announce(services, roles)
+    if (roles.some((role) => role !== 'scheduler')) void warnAboutModules(services)
     await end.begun
     log.info('stopping')
     await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))
@@ -108,6 +110,13 @@ async function closeApp(app: ListeningApp, deadline: AbortSignal): Promise<void>
 async function proveSandbox(services: Services, isStopping: () => boolean): Promise<void> {
   const { ok, reason } = await services.cells().selfTest()
   if (!ok && !isStopping()) services.log.warn(`custom sources are disabled: ${reason}`)
+}
+
+/** Custom sources go on without a module that is not installed; their authors cannot know why it is missing. */
+async function warnAboutModules({ config, log }: Services): Promise<void> {
+  if (config.CELL_MODULES.length === 0) return
+  const { describeMissingModules } = await import('../cell/module-problems.ts')
+  for (const sentence of await describeMissingModules(cellSettings(config))) log.warn(sentence)
 }
 
 const LISTEN_PROBLEMS: Record<string, (host: string, port: number, setting: string) => string> = {

@@ -79,6 +79,19 @@ export const list: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
       .filter((item) => item !== ''),
 }
 
+const MODULE = /^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$/
+
+export const moduleList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of Python modules',
+  parse(value) {
+    const names = list.parse(value)
+    const wrong = names.filter((name) => !MODULE.test(name))
+    if (wrong.length > 0)
+      throw new Refused(`${moduleList.allowed} (${wrong.map((name) => `"${name}"`).join(', ')} cannot be one)`)
+    return [...new Set(names)]
+  },
+}
+
 export const allowList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
   allowed: 'a comma separated list of CIDRs, addresses, host names and host:port',
   parse(value) {

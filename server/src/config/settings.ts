@@ -8,6 +8,7 @@ import {
   atLeast,
   integer,
   keyRing,
+  moduleList,
   oneOf,
   optional,
   type Setting,
@@ -174,6 +175,12 @@ export const settings = {
     ...integer(1024, 2 ** 31),
     default: 64 * 1024 ** 2,
     about: 'Bytes of one HTTP answer to a custom source, after decompression.',
+  },
+  CELL_MODULES: {
+    ...moduleList,
+    default: [] as string[],
+    about:
+      'Installed Python modules that custom sources may import beyond the standard ones, such as pandas,pydantic. SECURITY.md says what that means.',
   },
   PYTHON: { ...text('a Python 3.9 or later'), default: 'python3', about: 'Python that runs custom sources.' },
   SANDBOX: {

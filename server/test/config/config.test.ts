@@ -88,6 +88,18 @@ test('settings that need each other say so', () => {
   assert.match(problemsOf({ BLOB_URL: 's3://bucket' }).join(), /S3_ACCESS_KEY_ID: .*S3_SECRET_ACCESS_KEY: /)
 })
 
+test('modules for custom sources are names, each counted once', () => {
+  assert.deepEqual(readConfig({ CELL_MODULES: 'pandas, pandas.io.sql ,pandas' }).CELL_MODULES, [
+    'pandas',
+    'pandas.io.sql',
+  ])
+  for (const wrong of ['pan das', '../x', 'a..b', '1a', 'a;b'])
+    assert.match(
+      problemsOf({ CELL_MODULES: `json,${wrong}` }).join(),
+      /CELL_MODULES: .* a comma separated list of Python modules/,
+    )
+})
+
 test('an empty value is no value, and blanks around one do not count', () => {
   const config = readConfig({ PORT: '  ', HOST: ' 0.0.0.0 ', PUBLIC_URL: 'https://sluice.example.com/' })
   assert.equal(config.PORT, 8080)

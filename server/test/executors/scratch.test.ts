@@ -10,7 +10,7 @@ import { createExecutorPool } from '../../src/executors/pool.ts'
 const settings = (): ExecutorSettings => ({
   blobs: { DATA_DIR: path.join(tmpdir(), `sluice-scratch-test-${process.pid}`) },
   egress: { allow: [], self: [] },
-  cell: { python: 'python3', sandbox: 'kernel', limits: {} },
+  cell: { python: 'python3', sandbox: 'kernel', limits: {}, modules: [] },
   checkpointMs: 1000,
 })
 
