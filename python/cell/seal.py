@@ -20,6 +20,9 @@ from cell.syscalls import build_filter
 # Another number than "nobody", which databases and web servers on the same machine often use.
 CELL_UID = 65533
 CHANNEL_FD = 3
+# Where memory runs out the kernel takes a cell before its executor (500), and both before a database.
+OOM_SCORE = 800
+OOM_FILE = "/proc/self/oom_score_adj"
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 SECCOMP_MODE_FILTER = 2
@@ -83,11 +86,29 @@ class Seal:
         self.cpu_seconds = cpu_seconds
         self.baseline_bytes = 0
         self.channel = -1
+        self.oom_score = self._choose_oom_score()
         if self.sealed:
             if not self.linux:
                 raise SealError(f"the sandbox needs the Linux kernel, and this is {sys.platform}")
             self.filter = ctypes.create_string_buffer(build_filter(platform.machine()))
             self.program = _FilterProgram((len(self.filter) - 1) // 8, ctypes.addressof(self.filter))
+
+    def _choose_oom_score(self):
+        """Raising it needs no privilege, lowering it does: one that is higher already stays."""
+        try:
+            with open(OOM_FILE, "rb") as file:
+                return str(max(OOM_SCORE, int(file.read()))).encode()
+        except OSError:
+            return b""
+
+    def _offer_to_the_kernel(self):
+        if not self.oom_score:
+            return
+        try:
+            with open(OOM_FILE, "wb", buffering=0) as file:
+                file.write(self.oom_score)
+        except OSError:
+            pass  # a container may forbid it; then the executor's own score counts
 
     def measure(self):
         """The memory limit counts what an author adds, not what the interpreter and its libraries already map."""
@@ -148,6 +169,7 @@ class Seal:
         self.channel = connection
         self.die_with_parent()
         os.setsid()
+        self._offer_to_the_kernel()
         self._keep_only(connection)
         self._limit()
         if not self.sealed:

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { BlobStore } from './blobs/blobs.ts'
 import { openBlobs } from './blobs/open.ts'
+import { interactiveLimits } from './cell/limits.ts'
 import { cellSettings } from './cell/settings.ts'
-import { startZygote, type Zygote } from './cell/zygote.ts'
 import type { Config } from './config/config.ts'
 import { connectDatabase, type Database, sql } from './database/database.ts'
 import { chooseConnection } from './database/database-url.ts'
@@ -17,6 +17,7 @@ import { createSecretBox, type SecretBox } from './database/secret-box.ts'
 import { type Keys, openStore, type Store } from './database/store.ts'
 import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
+import { type CallPool, createCallPool } from './executors/call-pool.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
 import { createLog } from './log.ts'
 import { createRunMessages, type RunMessages } from './runs/messages.ts'
@@ -36,8 +37,8 @@ export interface Services {
   /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
   ownAddresses: Listener[]
   keyUses: KeyUses
-  /** The cells in which custom sources are validated, previewed and checked; started at the first use. */
-  cells(): Zygote
+  /** The processes in which tenants' code and servers are tried out while somebody waits; started at the first use. */
+  calls: CallPool
   runMessages: RunMessages
   /** What /readyz tells; roles add their own state to it. */
   readiness(): Promise<{ database: string; queue: string; sandbox: string }>
@@ -113,17 +114,8 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
   const traces = collector === undefined ? null : createTraces(collector, log)
   closers.push(async () => traces?.close())
-  let zygote: Zygote | undefined
-  closers.push(async () => zygote?.close())
-  const cells = () => {
-    if (zygote) return zygote
-    // Somebody waits for what is asked here, and often asks again at once.
-    zygote = startZygote({ ...cellSettings(config), spares: 2 })
-    void zygote.selfTest().then(({ ok, reason }) => {
-      state.sandbox = ok ? (config.SANDBOX === 'none' ? 'none' : 'ok') : reason
-    })
-    return zygote
-  }
+  const calls = openCalls(config, ownAddresses, log)
+  closers.push(() => calls.close())
   return {
     config,
     log,
@@ -132,7 +124,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     providerEgress,
     ownAddresses,
     keyUses,
-    cells,
+    calls,
     runMessages,
     state,
     traces,
@@ -142,6 +134,18 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     readiness: async () => ({ database: await probe(db), ...state }),
     close,
   }
+}
+
+function openCalls(config: Config, ownAddresses: Listener[], log: Logger): CallPool {
+  const cell = cellSettings(config)
+  return createCallPool({
+    settings: () => ({ serves: 'calls', cell: { ...cell, limits: interactiveLimits(cell.limits) } }),
+    egress: () => ({ allow: config.EGRESS_ALLOW, self: ownAddresses }),
+    memoryMb: config.CALL_MEMORY_MB,
+    concurrency: config.CALL_CONCURRENCY,
+    perOrganization: Math.max(1, Math.floor(config.CALL_CONCURRENCY / 2)),
+    warn: (complaint) => log.warn(complaint),
+  })
 }
 
 /** Where this service itself can be reached. */

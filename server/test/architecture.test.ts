@@ -70,6 +70,8 @@ const ORDER = [
   'log-lines.ts',
   'traces.ts',
   'errors.ts',
+  'gate.ts',
+  'heap.ts',
   'version.ts',
 ]
 /** What tenants and their servers send is handled in these folders; none of them may reach our own database. */
@@ -153,7 +155,7 @@ test('only the configuration reads the environment', () => {
     'config/config.ts',
     'main.js',
     'database/postgres-launcher.ts',
-    'executors/pool.ts',
+    'executors/process.ts',
     'cell/python.ts',
   ]
   assert.deepEqual(

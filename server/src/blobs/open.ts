@@ -16,6 +16,23 @@ export interface BlobSettings {
   S3_SECRET_ACCESS_KEY?: string | null | undefined
 }
 
+/** Those settings of a larger configuration, and nothing else of it: they are handed to other processes. */
+export const pickBlobSettings = ({
+  DATA_DIR,
+  BLOB_URL,
+  S3_ENDPOINT,
+  S3_REGION,
+  S3_ACCESS_KEY_ID,
+  S3_SECRET_ACCESS_KEY,
+}: BlobSettings): BlobSettings => ({
+  DATA_DIR,
+  BLOB_URL,
+  S3_ENDPOINT,
+  S3_REGION,
+  S3_ACCESS_KEY_ID,
+  S3_SECRET_ACCESS_KEY,
+})
+
 export function openBlobs(settings: BlobSettings): BlobStore {
   const url = settings.BLOB_URL
   if (!url) return createLocalBlobs(join(settings.DATA_DIR, 'blobs'))

@@ -16,6 +16,8 @@ export interface BrokerOptions {
   /** Puts the source's authentication on the requests. */
   fetch: Fetch
   limits: CellLimits
+  /** What an error calls a limit that was reached; by default the setting that moves it. */
+  limitName?(limit: keyof CellLimits): string
   /** Told when a request waits before it is sent again. */
   log?(line: string): void
 }
@@ -91,7 +93,7 @@ class HttpBroker implements Broker {
         answer = this.#count(await this.#options.fetch(request.url, this.#prepare(request, batch)))
       } catch (error) {
         signal.throwIfAborted()
-        answer = explain(error, this.#options.limits)
+        answer = explain(error, this.#options)
       }
       if (attempt >= retries || !isWorthAnother(request.method, answer)) return answer
       const pauseMs = pauseBefore(attempt, answer)
@@ -104,7 +106,7 @@ class HttpBroker implements Broker {
 
   #prepare(request: HttpRequest, { room, group }: Batch): FetchRequest {
     const { limits } = this.#options
-    if (++this.#requests > limits.max_requests) throw new OverLimit('max_requests', limits.max_requests)
+    if (++this.#requests > limits.max_requests) throw new OverLimit('max_requests', this.#options)
     const headers: Record<string, string> = Object.create(null)
     for (const [name, value] of request.headers) headers[name.toLowerCase()] = value
     const sent: FetchRequest = {
@@ -125,20 +127,21 @@ class HttpBroker implements Broker {
     // The first one was counted before it was sent; redirects and a second try with a new token come on top.
     this.#requests += answer.requests - 1
     this.#bytes += answer.body.length
-    if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', max_bytes)
+    if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', this.#options)
     return answer
   }
 }
 
 class OverLimit extends Error {
-  constructor(limit: 'max_requests' | 'max_bytes', value: number) {
-    super(
-      `the source used up its ${value} ${limit === 'max_requests' ? 'HTTP requests' : 'bytes'} (limit ${LIMIT_SETTINGS[limit]})`,
-    )
+  constructor(limit: 'max_requests' | 'max_bytes', { limits, limitName = nameSetting }: BrokerOptions) {
+    const what = limit === 'max_requests' ? 'HTTP requests' : 'bytes'
+    super(`the source used up its ${limits[limit]} ${what} (${limitName(limit)})`)
   }
 }
 
-function explain(error: unknown, limits: CellLimits): Answer {
+const nameSetting = (limit: keyof CellLimits): string => `limit ${LIMIT_SETTINGS[limit]}`
+
+function explain(error: unknown, { limits, limitName = nameSetting }: BrokerOptions): Answer {
   const wrap = (kind: ErrorKind, message: string): Answer => ({ error: { kind, message } })
   if (error instanceof OverLimit) return wrap('limit', error.message)
   if (error instanceof AuthenticationFailed)
@@ -151,7 +154,7 @@ function explain(error: unknown, limits: CellLimits): Answer {
     case 'request':
       return wrap('refused', error.message)
     case 'too_large':
-      return wrap('limit', `${error.message} (limit ${LIMIT_SETTINGS.max_response_bytes} ${limits.max_response_bytes})`)
+      return wrap('limit', `${error.message} (${limitName('max_response_bytes')} ${limits.max_response_bytes})`)
     case 'connection':
       return { ...wrap('connection', error.message), passing: true }
     default:

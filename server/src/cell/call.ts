@@ -20,6 +20,7 @@ import {
   FrameDecoder,
   HOST_KINDS,
   type HttpRequest,
+  PreviewTooLarge,
   ProtocolError,
   RecordTooDeep,
 } from './frames.ts'
@@ -34,10 +35,10 @@ export interface CellPage {
 }
 
 export interface CellHandlers {
-  /** The cell goes on when this returns. */
+  /** The cell goes on when this returns. Without it a page breaks the protocol: only a run reads pages. */
   page?(page: CellPage): Promise<void> | undefined | void
-  /** `size` is what they take as JSON. */
-  preview?(records: Json[], size: number): void
+  /** Records as JSON text with commas between them, of so many bytes at most. Without it a preview breaks the protocol. */
+  preview?: { max_bytes: number; take(records: number, bytes: Buffer): void }
   /** One line, without line breaks and control characters. */
   log?(level: LogLevel, line: string): void
   /** The answer frame. The signal is aborted when the call ends. */
@@ -73,7 +74,7 @@ class Call {
   readonly #zygote: ZygoteProcess
   readonly #handlers: CellHandlers
   readonly #limits: CellLimits
-  readonly #decoder = new FrameDecoder()
+  readonly #decoder: FrameDecoder
   readonly #frames: Frame[] = []
   readonly #outcome = Promise.withResolvers<CellOutcome>()
   readonly #aborter = new AbortController()
@@ -91,6 +92,10 @@ class Call {
     this.#zygote = zygote
     this.#handlers = handlers
     this.#limits = limits
+    this.#decoder = new FrameDecoder({
+      pages: handlers.page !== undefined,
+      preview_bytes: handlers.preview?.max_bytes ?? 0,
+    })
   }
 
   async run(job: Json): Promise<CellOutcome> {
@@ -181,7 +186,7 @@ class Call {
         this.#log(frame.level, frame.text)
         return undefined
       case 'preview':
-        this.#handlers.preview?.(frame.records, frame.size)
+        this.#handlers.preview?.take(frame.records, frame.bytes)
         return undefined
       case 'done':
         this.#result = frame.result
@@ -199,7 +204,7 @@ class Call {
 
   #page(frame: Extract<Frame, { kind: 'page' }>): Promise<void> | undefined {
     this.#records += frame.records
-    this.#bytes += frame.bytes.length
+    this.#bytes += frame.size
     if (this.#records > this.#limits.max_records) throw limitReached('max_records', this.#limits.max_records)
     if (this.#bytes > this.#limits.max_bytes) throw limitReached('max_bytes', this.#limits.max_bytes)
     const { records, bytes, state } = frame
@@ -281,6 +286,7 @@ class Call {
 
 function explainBreach(error: unknown): unknown {
   if (error instanceof RecordTooDeep) return new CellFailure('source', error.message)
+  if (error instanceof PreviewTooLarge) return new CellFailure('limit', error.message)
   return error instanceof ProtocolError ? protocolBroken(error.message) : error
 }
 

@@ -9,15 +9,24 @@ export class CellFailure extends ConnectorError {
   readonly traceback: string
   /** The limit that ended the call, where it was one. */
   readonly limit: keyof CellLimits | null
+  /** Its value. */
+  readonly value: number | null
   constructor(
     kind: FailureKind,
     message: string,
-    options: { transient?: boolean; cause?: unknown; traceback?: string; limit?: keyof CellLimits } = {},
+    options: {
+      transient?: boolean
+      cause?: unknown
+      traceback?: string
+      limit?: keyof CellLimits
+      value?: number
+    } = {},
   ) {
     super(kind, message, options)
     this.name = 'CellFailure'
     this.traceback = options.traceback ?? ''
     this.limit = options.limit ?? null
+    this.value = options.value ?? null
   }
 }
 
@@ -50,7 +59,7 @@ export function limitReached(limit: keyof CellLimits, value: number): CellFailur
   return new CellFailure(
     KINDS[limit] ?? 'limit',
     `the source ${verb} ${value} ${UNITS[limit]} (limit ${LIMIT_SETTINGS[limit]})`,
-    { limit },
+    { limit, value },
   )
 }
 

@@ -27,6 +27,13 @@ const MAX_BYTES: Readonly<Record<number, number>> = {
   [FRAME_KINDS.error]: MIB,
 }
 const MAX_STATE_BYTES = MIB
+
+/** What a call takes of its cell beyond log lines, requests and an end. Checked by the length alone, before a byte is kept. */
+export interface Accepted {
+  pages: boolean
+  /** Bytes of all preview frames together; 0 where nobody asked for a preview. */
+  preview_bytes: number
+}
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LEVELS)[number]
 
@@ -54,11 +61,13 @@ export interface HttpFailure {
 }
 
 export type Frame =
-  | { kind: 'page'; records: number; bytes: Buffer; state: Json | undefined }
+  /** `size` counts the state too. */
+  | { kind: 'page'; records: number; bytes: Buffer; state: Json | undefined; size: number }
   | { kind: 'log'; level: LogLevel; text: string }
   | { kind: 'http'; requests: HttpRequest[] }
   | { kind: 'secrets' }
-  | { kind: 'preview'; records: Json[]; size: number }
+  /** The records as JSON text, commas between them. */
+  | { kind: 'preview'; records: number; bytes: Buffer }
   | { kind: 'done'; result: Json }
   | { kind: 'error'; error: CellErrorReport }
 
@@ -77,6 +86,8 @@ export class ProtocolError extends Error {}
 const MAX_PREVIEW_DEPTH = MAX_JSON_DEPTH + 2
 
 export class RecordTooDeep extends ProtocolError {}
+/** An honest author can get here too, with large records. */
+export class PreviewTooLarge extends ProtocolError {}
 
 /** Cuts a stream of bytes into frames. One frame is in memory at a time, beside the bytes that were pushed last. */
 export class FrameDecoder {
@@ -85,6 +96,12 @@ export class FrameDecoder {
   #payload: Buffer | null = null
   #payloadBytes = 0
   #ended = false
+  readonly #accepted: Accepted
+  #previewBytes = 0
+
+  constructor(accepted: Accepted) {
+    this.#accepted = accepted
+  }
 
   /** Bytes of a frame that has begun and is not complete. */
   get pending(): boolean {
@@ -121,7 +138,18 @@ export class FrameDecoder {
     const limit = MAX_BYTES[this.#header[4]!]
     if (limit === undefined) throw new ProtocolError(`unknown frame kind ${this.#header[4]}`)
     if (length > limit) throw new ProtocolError(`a frame of ${length} bytes where ${limit} are allowed`)
+    if (this.#header[4] === FRAME_KINDS.page && !this.#accepted.pages)
+      throw new ProtocolError('a page where nobody reads pages')
+    if (this.#header[4] === FRAME_KINDS.preview) this.#countPreview(length)
     return length
+  }
+
+  #countPreview(length: number): void {
+    const { preview_bytes } = this.#accepted
+    if (preview_bytes === 0) throw new ProtocolError('a preview where nobody asked for one')
+    this.#previewBytes += length
+    if (this.#previewBytes > preview_bytes)
+      throw new PreviewTooLarge(`the records take more than ${preview_bytes >> 20} MB; ask for fewer with max_records`)
   }
 }
 
@@ -137,7 +165,7 @@ function decodeFrame(kind: number, payload: Buffer): Frame {
       case FRAME_KINDS.secrets:
         return { kind: 'secrets' }
       case FRAME_KINDS.preview:
-        return { kind: 'preview', records: decodePreview(payload), size: payload.length }
+        return decodePreview(payload)
       case FRAME_KINDS.done:
         return { kind: 'done', result: parseJson(payload) }
       default:
@@ -172,7 +200,7 @@ function decodePage(payload: Buffer): Frame {
   const found = countRecords(bytes)
   if (found !== records) throw new ProtocolError(`a page of ${found} records that claims ${records}`)
   const state = stateBytes > 0 ? parseJson(payload.subarray(8, 8 + stateBytes)) : undefined
-  return { kind: 'page', records, bytes, state }
+  return { kind: 'page', records, bytes, state, size: payload.length }
 }
 
 function decodeLog(payload: Buffer): Frame {
@@ -230,15 +258,16 @@ function isObject(value: Json): value is { [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function decodePreview(payload: Buffer): Json[] {
+/** Looked at and then handed on as it came: what is parsed and written again has lost digits of its numbers. */
+function decodePreview(payload: Buffer): Frame {
   const records = parseJson(payload, MAX_PREVIEW_DEPTH)
-  if (!Array.isArray(records)) throw new ProtocolError('a preview that is not an array')
+  if (!Array.isArray(records) || payload[0] !== 0x5b || payload.at(-1) !== 0x5d)
+    throw new ProtocolError('a preview that is not an array')
   for (const record of records) {
-    if (!isObject(record) || typeof record.id !== 'string' || !isObject(record.data ?? null)) {
-      throw new ProtocolError('a preview record without id and data')
-    }
+    const whole = isObject(record) && typeof record.id === 'string' && isObject(record.data ?? null)
+    if (!whole || Object.keys(record).length !== 2) throw new ProtocolError('a preview record without id and data')
   }
-  return records
+  return { kind: 'preview', records: records.length, bytes: payload.subarray(1, -1) }
 }
 
 function decodeError(payload: Buffer): CellErrorReport {

@@ -8,9 +8,8 @@ import type { Json } from '../json/json.ts'
 import { createBroker } from './broker.ts'
 import type { CellHandlers } from './call.ts'
 import { CellFailure } from './failure.ts'
-import { GateFull } from './gate.ts'
-import { INTERACTIVE_WALL_SECONDS } from './limits.ts'
-import { getZygote, interactiveGate } from './provider.ts'
+import { type CellLimits, interactiveLimits } from './limits.ts'
+import { getZygote } from './provider.ts'
 import { createRedactor } from './redact.ts'
 import type { Zygote } from './zygote.ts'
 
@@ -23,12 +22,13 @@ export interface SourceInput {
   authentication?: Authentication | null
   config?: Record<string, Json> | null
   state?: Json
-  /** Whose turn it is; calls of one organization wait for each other, not for those of another. */
-  organization_id?: string
   signal?: AbortSignal
   zygote?: Zygote
   wall_seconds?: number
 }
+
+/** Nobody reads more on a screen, and an empty line takes a byte of the limit of bytes but much more of memory. */
+const MOST_LOG_LINES = 10_000
 
 export interface InteractiveOutcome {
   result: Json
@@ -52,14 +52,14 @@ export async function callInteractive(
     ...job,
   }
   const log = (level: string, line: string): void => {
-    logs.push(`${level.toUpperCase()} ${line}`)
+    if (logs.length < MOST_LOG_LINES) logs.push(`${level.toUpperCase()} ${line}`)
   }
   try {
-    const result = await interactiveGate.run(input.organization_id ?? '', () => callOnce(input, whole, handlers, log))
+    const result = await callOnce(input, whole, handlers, log)
     return { result, logs, failure: null }
   } catch (error) {
     input.signal?.throwIfAborted()
-    const failure = asCellFailure(error, input.wall_seconds ?? INTERACTIVE_WALL_SECONDS)
+    const failure = asCellFailure(error)
     for (const line of failure.traceback.trimEnd().split('\n')) if (line !== '') log('error', line)
     return { result: null, logs, failure }
   }
@@ -72,11 +72,15 @@ async function callOnce(
   log: (level: string, line: string) => void,
 ): Promise<Json> {
   const zygote = input.zygote ?? getZygote()
-  const { call, redact } = connect(input, zygote, log)
+  const limits = interactiveLimits({
+    ...zygote.limits,
+    ...(input.wall_seconds && { wall_seconds: input.wall_seconds }),
+  })
+  const { call, redact } = connect(input, { limits, limitName: () => 'the most in a preview or check' }, log)
   const { result } = await zygote.call(
     job,
     { ...handlers, ...call, log, redact, ...(input.signal ? { signal: input.signal } : {}) },
-    { wall_seconds: input.wall_seconds ?? INTERACTIVE_WALL_SECONDS },
+    limits,
   )
   return result
 }
@@ -84,7 +88,7 @@ async function callOnce(
 /** The handlers through which a cell reaches the network and its credentials. */
 export function connect(
   input: Pick<SourceInput, 'egress' | 'fetch' | 'authentication'>,
-  zygote: Zygote,
+  allowed: { limits: CellLimits; limitName?: (limit: keyof CellLimits) => string },
   log: (level: 'info', line: string) => void,
 ): { call: Pick<CellHandlers, 'http' | 'secrets'>; redact: (text: string) => string } {
   const authentication = input.authentication ?? NO_AUTHENTICATION
@@ -92,19 +96,19 @@ export function connect(
   const secrets = () => authentication.params
   const fetch = input.fetch ?? (input.egress && createFetch({ egress: input.egress, authentication }))
   if (!fetch) return { call: { secrets }, redact: createRedactor(() => known) }
-  const broker = createBroker({ fetch, limits: zygote.limits, log: (line) => log('info', line) })
+  const { limits, limitName } = allowed
+  const broker = createBroker({ fetch, limits, ...(limitName && { limitName }), log: (line) => log('info', line) })
   return {
     call: { http: (requests, signal) => broker.answer(requests, signal), secrets },
     redact: createRedactor(() => [...known, ...fetch.obtained]),
   }
 }
 
-function asCellFailure(error: unknown, wallSeconds: number): CellFailure {
-  if (error instanceof GateFull) return new CellFailure('rate_limited', `${error.message}; try again in a moment`)
+function asCellFailure(error: unknown): CellFailure {
   if (error instanceof CellFailure && error.limit === 'wall_seconds') {
     return new CellFailure(
       'timeout',
-      `the source did not end within ${wallSeconds} seconds, the most that is waited for it`,
+      `the source did not end within ${error.value} seconds, the most that is waited for it`,
     )
   }
   if (error instanceof CellFailure) return error

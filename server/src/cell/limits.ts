@@ -37,5 +37,24 @@ export const LIMIT_SETTINGS: Readonly<Record<keyof CellLimits, string>> = {
   max_response_bytes: 'CELL_MAX_RESPONSE_BYTES',
 }
 
-/** Validation, preview and check are answered while somebody waits. */
-export const INTERACTIVE_WALL_SECONDS = 30
+const MIB = 1024 ** 2
+
+/** Validation, preview and check are answered while somebody waits: a look at a few records is no reading of them all. */
+const INTERACTIVE: Readonly<Partial<CellLimits>> = {
+  wall_seconds: 30,
+  // The wall time ends a call first; this is for a cell that outlives its call.
+  cpu_seconds: 60,
+  log_bytes: MIB,
+  max_requests: 200,
+  max_response_bytes: 8 * MIB,
+  max_bytes: 32 * MIB,
+}
+
+/** What the operator allows, and no more than such a call needs. */
+export function interactiveLimits<L extends Partial<CellLimits>>(limits: L): L & typeof INTERACTIVE {
+  const lesser = Object.entries(INTERACTIVE).map(([name, most]) => [
+    name,
+    Math.min(most, limits[name as keyof CellLimits] ?? most),
+  ])
+  return { ...limits, ...Object.fromEntries(lesser) }
+}

@@ -6,22 +6,18 @@ import { callInteractive, type SourceInput } from './interactive.ts'
 export interface PreviewInput extends SourceInput {
   stream: string
   max_records?: number
-  source_name?: string
+  source_name?: string | null
   /** Off for code that was validated when it was saved. */
   validate?: boolean
 }
 
-export interface PreviewRecord {
-  id: string
-  data: { [key: string]: Json }
-}
-
 export interface PreviewResult {
   success: boolean
-  /** Empty where the preview failed. */
-  records: PreviewRecord[]
-  /** What a preview that failed had yielded until then; empty where it succeeded. */
-  partial_records: PreviewRecord[]
+  /**
+   * What was yielded, also where it failed later: a JSON array of `{id, data}` as text. It goes to the caller as it came
+   * out of the cell, with every digit of its numbers.
+   */
+  records: Buffer
   total_count: number
   execution_time_ms: number
   error: string | null
@@ -29,14 +25,13 @@ export interface PreviewResult {
 }
 
 const DEFAULT_RECORDS = 10
-/** A preview is held in memory as objects, which can be ten times as large, beside those of others. */
 const MAX_BYTES = 16 * 1024 * 1024
 
 export async function previewSource(input: PreviewInput): Promise<PreviewResult> {
   const started = performance.now()
-  const records: PreviewRecord[] = []
+  const texts: Buffer[] = []
   const maxRecords = input.max_records ?? DEFAULT_RECORDS
-  let bytes = 0
+  let total_count = 0
   const job = {
     op: 'preview',
     stream: input.stream,
@@ -45,26 +40,29 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
     source_name: input.source_name ?? null,
   }
   const { result, logs, failure } = await callInteractive(input, job, {
-    preview(found, size) {
-      if (records.length + found.length > maxRecords) {
-        throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
-      }
-      bytes += size
-      if (bytes > MAX_BYTES) {
-        throw new CellFailure(
-          'limit',
-          `the records take more than ${MAX_BYTES >> 20} MB; ask for fewer with max_records`,
-        )
-      }
-      records.push(...(found as unknown as PreviewRecord[]))
+    preview: {
+      max_bytes: MAX_BYTES,
+      take(records, bytes) {
+        total_count += records
+        if (total_count > maxRecords)
+          throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
+        if (records > 0) texts.push(bytes)
+      },
     },
   })
   const execution_time_ms = Math.round(performance.now() - started)
   const error = failure ? failure.message : describeInvalid(result)
-  const rest = { execution_time_ms, error, logs }
-  if (error !== null) return { success: false, records: [], partial_records: records, total_count: 0, ...rest }
-  return { success: true, records, partial_records: [], total_count: records.length, ...rest }
+  const success = error === null
+  const records = joinRecords(texts)
+  return { success, records, total_count: success ? total_count : 0, execution_time_ms, error, logs }
 }
+
+const joinRecords = (texts: readonly Buffer[]): Buffer =>
+  Buffer.concat([
+    Buffer.from('['),
+    ...texts.flatMap((text, index) => (index === 0 ? [text] : [Buffer.from(','), text])),
+    Buffer.from(']'),
+  ])
 
 /** The first faults of code that does not pass validation, with their lines. */
 function describeInvalid(result: Json): string | null {
@@ -73,21 +71,6 @@ function describeInvalid(result: Json): string | null {
   const errors = (validation.errors ?? []).map(({ line, message }) => `line ${line}: ${message}`)
   const rest = errors.length > 3 ? `; and ${errors.length - 3} more` : ''
   return `the code is not valid: ${errors.slice(0, 3).join('; ')}${rest}`
-}
-
-export interface CheckResult {
-  success: boolean
-  message: string
-}
-
-export async function checkSource(input: SourceInput): Promise<CheckResult> {
-  try {
-    await requireConnection(input)
-    return { success: true, message: 'the connection works' }
-  } catch (error) {
-    if (error instanceof CellFailure) return { success: false, message: error.message }
-    throw error
-  }
 }
 
 /** Rejects with a CellFailure where check_connection does not say yes. */

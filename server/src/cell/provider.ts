@@ -2,7 +2,6 @@
  * The cells of this process, started at the first use. Whoever composes the process says how (`configureCells`) and ends
  * them (`closeCells`); connectors and routes only ask for them.
  */
-import { createGate } from './gate.ts'
 import { startZygote, type Zygote, type ZygoteOptions } from './zygote.ts'
 
 let options: ZygoteOptions = {}
@@ -23,6 +22,3 @@ export async function closeCells(): Promise<void> {
   zygote = null
   await closing?.close()
 }
-
-/** Validations, previews and checks of all organizations; a run of a pipeline never waits here. */
-export const interactiveGate = createGate({ total: 8, perKey: 4, maxWaiting: 200 })

@@ -6,55 +6,30 @@
  * record, so a page's cursor is the author's state right after its last record, and a read that begins with that state
  * goes on with the next one. Sources whose code never mentions `self.state` carry no cursors and are read whole again.
  */
-import Type from 'typebox'
-import { authenticationTypes } from '../connectors/authentication/authentication.ts'
 import type { Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import type { CellPage } from './call.ts'
+import { type CustomSettings, type CustomSourceOptions, declareSource } from './declaration.ts'
 import type { LogLevel } from './frames.ts'
 import { createHandoff } from './handoff.ts'
 import { connect } from './interactive.ts'
 import { listStreams, requireConnection } from './preview.ts'
 import { getZygote } from './provider.ts'
-import { DYNAMIC_STREAMS } from './validate.ts'
 import type { Zygote } from './zygote.ts'
 
-export interface PythonSourceOptions {
-  source_name: string
-  display_name: string
-  description: string
-  code: string
-  streams: readonly string[]
+export interface PythonSourceOptions extends CustomSourceOptions {
   /** Default: the cells of this process. */
   zygote?: Zygote
-  /** In whose turn a check or a list of streams is made. */
-  organization_id?: string
 }
 
 /** Pages of about 128 KB that may wait for their consumer: enough that its pauses do not stop the cell. */
 const PAGES_AHEAD = 4
 
-const settings = Type.Object({}, { additionalProperties: true })
-type Settings = typeof settings
-
-export function pythonSource(options: PythonSourceOptions): Source<Settings> {
-  const resumable = mentionsState(options.code)
+export function pythonSource(options: PythonSourceOptions): Source<CustomSettings> {
+  const declaration = declareSource(options)
+  const { resumable } = declaration.capabilities
   return {
-    kind: 'source',
-    name: options.source_name,
-    display_name: options.display_name,
-    description: options.description,
-    streams: options.streams.includes(DYNAMIC_STREAMS) ? 'dynamic' : options.streams,
-    auth_types: Object.keys(authenticationTypes),
-    settings,
-    capabilities: { incremental: resumable, resumable, columns: false, encodings: ['ndjson'] },
-    example_config: {
-      name: options.source_name,
-      stream: options.streams[0] ?? 'stream',
-      authentication: { type: 'none', params: {} },
-      config: {},
-    },
-    notes: '',
+    ...declaration,
     async check(context) {
       await requireConnection(inputOf(options, context))
     },
@@ -68,12 +43,7 @@ export function pythonSource(options: PythonSourceOptions): Source<Settings> {
   }
 }
 
-/** In doubt no: a source that is wrongly taken as resumable would be read on from nowhere. */
-function mentionsState(code: string): boolean {
-  return /\bself\s*\.\s*state\b/.test(code.replace(/#.*$/gm, ''))
-}
-
-function inputOf({ code, zygote, organization_id }: PythonSourceOptions, context: SourceContext<object>) {
+function inputOf({ code, zygote }: PythonSourceOptions, context: SourceContext<object>) {
   const { fetch, authentication, signal } = context
   const config = context.config as Record<string, Json>
   return {
@@ -83,7 +53,6 @@ function inputOf({ code, zygote, organization_id }: PythonSourceOptions, context
     config,
     signal,
     ...(zygote ? { zygote } : {}),
-    ...(organization_id ? { organization_id } : {}),
   }
 }
 

@@ -5,6 +5,7 @@
  */
 
 import type { Json } from '../json/json.ts'
+import { DYNAMIC_STREAMS } from './declaration.ts'
 import { NetworkMissing } from './failure.ts'
 import { callInteractive, type SourceInput } from './interactive.ts'
 import { readStreams } from './preview.ts'
@@ -32,13 +33,12 @@ export interface ValidationResult {
   extracted_schema: ExtractedSchema
 }
 
-/** The one entry of the streams of a source that has to ask a server for them. */
-export const DYNAMIC_STREAMS = 'dynamic'
-
 const VALIDATION_SECONDS = 10
 const MOST_STREAMS = 1000
 const MOST_FIELDS = 500
 const LONGEST_NAME = 500
+const MOST_FINDINGS = 500
+const LONGEST_FINDING = 4000
 const NO_SCHEMA: ExtractedSchema = {
   config_class_name: null,
   config_fields: [],
@@ -48,7 +48,7 @@ const NO_SCHEMA: ExtractedSchema = {
 
 export async function validateCode(
   code: string,
-  source_name?: string,
+  source_name?: string | null,
   options: Omit<SourceInput, 'code' | 'egress' | 'authentication' | 'config'> = {},
 ): Promise<ValidationResult> {
   const input: SourceInput = { wall_seconds: VALIDATION_SECONDS, ...options, code }
@@ -84,7 +84,7 @@ async function addStreams(validation: ValidationResult, input: SourceInput): Pro
 }
 
 function item(message: string, severity: ValidationItem['severity']): ValidationItem {
-  return { line: 1, column: 0, message, severity }
+  return { line: 1, column: 0, message: message.slice(0, LONGEST_FINDING), severity }
 }
 
 function refuse(message: string): ValidationResult {
@@ -111,7 +111,7 @@ function readReport(value: Json): (ValidationResult & { streams_need_run: boolea
     valid: value.valid === true && errors.length === 0,
     errors,
     warnings,
-    extracted_source_name: textOrNull(value.extracted_source_name),
+    extracted_source_name: nameOrNull(value.extracted_source_name),
     extracted_streams: Array.isArray(streams) ? streams.filter((name) => typeof name === 'string') : null,
     extracted_schema: schema,
     streams_need_run: value.streams_need_run === true,
@@ -122,31 +122,37 @@ function isFields(value: Json | undefined): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function textOrNull(value: Json | undefined): string | null {
-  return typeof value === 'string' ? value : null
+function nameOrNull(value: Json | undefined): string | null {
+  return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : null
+}
+
+/** Where the report is honest it is one; where not, something that a caller can take for one. */
+function readPosition(value: Json | undefined, least: number): number {
+  return typeof value === 'number' && Number.isInteger(value) && value >= least && value < 2 ** 31 ? value : least
 }
 
 function readItems(value: Json | undefined, severity: ValidationItem['severity']): ValidationItem[] | null {
   if (!Array.isArray(value)) return null
-  return value.map((each) => {
+  return value.slice(0, MOST_FINDINGS).map((each) => {
     const { line, column, message } = isFields(each) ? each : {}
-    return { line: Number(line) || 1, column: Number(column) || 0, message: String(message), severity }
+    const text = typeof message === 'string' ? message.slice(0, LONGEST_FINDING) : ''
+    return { line: readPosition(line, 1), column: readPosition(column, 0), message: text, severity }
   })
 }
 
 function readSchema(value: Json | undefined): ExtractedSchema | null {
   if (!isFields(value) || !Array.isArray(value.config_fields)) return null
   return {
-    config_class_name: textOrNull(value.config_class_name),
+    config_class_name: nameOrNull(value.config_class_name),
     config_fields: value.config_fields
       .filter(isFields)
       .slice(0, MOST_FIELDS)
       .map((field) => ({
         name: String(field.name).slice(0, LONGEST_NAME),
-        type_hint: textOrNull(field.type_hint)?.slice(0, LONGEST_NAME) ?? null,
+        type_hint: nameOrNull(field.type_hint),
         required: field.required === true,
       })),
-    auth_class_name: textOrNull(value.auth_class_name),
-    auth_type: textOrNull(value.auth_type),
+    auth_class_name: nameOrNull(value.auth_class_name),
+    auth_type: nameOrNull(value.auth_type),
   }
 }

@@ -3,6 +3,7 @@ import { cellSettings } from '../cell/settings.ts'
 import { type Config, completeAddresses, readConfig } from '../config/config.ts'
 import type { Store } from '../database/store.ts'
 import { OperatorError } from '../errors.ts'
+import { shrinkHeap } from '../heap.ts'
 import { createLog } from '../log.ts'
 import { addressesOf, createServices, type RoleName, type Services } from '../services.ts'
 import { watchForEnd } from './end.ts'
@@ -23,6 +24,7 @@ export interface RoleOptions {
 }
 
 const CLOSE_MS = 1200
+const SETTLE_MS = 2000
 const LINGERS_AT_MOST_MS = 300
 
 const startRole: Record<RoleName, (services: Services) => Promise<RunningRole>> = {
@@ -54,7 +56,12 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     await options.onReady?.(config.PORT)
     announce(services, roles)
     if (roles.some((role) => role !== 'scheduler')) void warnAboutModules(services)
+    const stopping = new AbortController()
+    // After the announcement: what is started for it must not hold up those who wait for the service.
+    if (roles.includes('api')) void proveSandbox(services, stopping.signal)
+    setTimeout(shrinkHeap, SETTLE_MS).unref()
     await end.begun
+    stopping.abort()
     log.info('stopping')
     await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))
   } finally {
@@ -76,14 +83,7 @@ async function startApi(services: Services): Promise<RunningRole> {
   const address = app.server.address()
   if (typeof address === 'object' && address !== null) Object.assign(config, completeAddresses(config, address.port))
   services.ownAddresses.push(...addressesOf(config))
-  let stopping = false
-  void proveSandbox(services, () => stopping)
-  return {
-    stop: (deadline) => {
-      stopping = true
-      return closeApp(app, deadline)
-    },
-  }
+  return { stop: (deadline) => closeApp(app, deadline) }
 }
 
 /** A process without the API has nothing else that can be asked how it is. */
@@ -107,9 +107,10 @@ async function closeApp(app: ListeningApp, deadline: AbortSignal): Promise<void>
 }
 
 /** Custom sources are refused where the sandbox does not hold; whoever runs the service should hear it at once. */
-async function proveSandbox(services: Services, isStopping: () => boolean): Promise<void> {
-  const { ok, reason } = await services.cells().selfTest()
-  if (!ok && !isStopping()) services.log.warn(`custom sources are disabled: ${reason}`)
+async function proveSandbox(services: Services, stopped: AbortSignal): Promise<void> {
+  const { ok, reason } = await services.calls.selfTest()
+  services.state.sandbox = ok ? (services.config.SANDBOX === 'none' ? 'none' : 'ok') : reason
+  if (!ok && !stopped.aborted) services.log.warn(`custom sources are disabled: ${reason}`)
 }
 
 /** Custom sources go on without a module that is not installed; their authors cannot know why it is missing. */

@@ -117,6 +117,17 @@ export const settings = {
     default: 720,
     about: 'A run that takes longer fails. A pipeline may ask for less, never for more.',
   },
+  CALL_CONCURRENCY: {
+    ...integer(2, 1000),
+    default: 8,
+    about:
+      'Checks, lists of streams, previews and validations that one API process has under way at a time, each in a process of its own; one organization gets half of them at most.',
+  },
+  CALL_MEMORY_MB: {
+    ...integer(128, 65_536),
+    default: 256,
+    about: 'A check or preview whose process grows past this fails.',
+  },
   RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor grows past this fails.' },
   RUN_CHECKPOINT_MS: {
     ...integer(50, 600_000),

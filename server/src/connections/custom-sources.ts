@@ -3,12 +3,13 @@
  * A new version never touches a run under way, for runs carry the code they began with.
  */
 import { randomUUID } from 'node:crypto'
-import { type ValidationResult, validateCode } from '../cell/validate.ts'
-import type { Zygote } from '../cell/zygote.ts'
+import type { ValidationResult } from '../cell/validate.ts'
 import { findSource } from '../connectors/registry.ts'
 import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
+import type { CallPool } from '../executors/call-pool.ts'
+import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { type ShownStreams, shownStreams } from './shown-streams.ts'
@@ -39,7 +40,7 @@ export interface CustomSourceVersion {
 
 export interface CellServices {
   db: Database
-  cells(): Zygote
+  calls: CallPool
 }
 
 const MAX_CODE_BYTES = 512 * 1024
@@ -50,10 +51,25 @@ const fields = sql`c.id, c.name, c.source_name, c.description, c.version, c.crea
 const columns = sql`${fields}, v.streams`
 const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version`
 
-export async function validateSource({ cells }: CellServices, actor: Actor, code: string): Promise<ValidationResult> {
+export async function validateSource(
+  { calls }: CellServices,
+  actor: Actor,
+  { code, source_name = null }: { code: string; source_name?: string | null },
+  signal: AbortSignal,
+): Promise<ValidationResult> {
   checkCodeSize(code)
-  return validateCode(code, undefined, { zygote: cells(), organization_id: actor.organization_id })
+  const result = await calls.run(actor.organization_id, 'validate', { code, source_name }, signal)
+  return result.ok ? result.answer : unreadable(trimError(result.message))
 }
+
+const unreadable = (reason: string): ValidationResult => ({
+  valid: false,
+  errors: [{ line: 1, column: 0, message: `the code cannot be read: ${reason}`, severity: 'error' }],
+  warnings: [],
+  extracted_source_name: null,
+  extracted_streams: null,
+  extracted_schema: { config_class_name: null, config_fields: [], auth_class_name: null, auth_type: null },
+})
 
 export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Promise<Listed<CustomSourceItem>> {
   const matching = sql`FROM ${current} WHERE c.organization_id = ${actor.organization_id}`
@@ -76,12 +92,13 @@ export async function createCustomSource(
   services: CellServices,
   actor: Actor,
   input: { name: string; source_name: string; code: string; description?: string | null },
+  signal: AbortSignal,
 ): Promise<CustomSourceWithCode> {
   const { source_name } = input
   if (findSource(source_name))
     throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
   await requireRoom(services.db, actor)
-  const { extracted_streams: streams, extracted_schema } = await requireValid(services, actor, input.code, source_name)
+  const { extracted_streams: streams, extracted_schema } = await requireValid(services, actor, input, signal)
   const id = randomUUID()
   try {
     await services.db.execute(sql`
@@ -119,11 +136,13 @@ export async function updateCustomSource(
   actor: Actor,
   id: string,
   input: { name?: string; code?: string; description?: string | null },
+  signal: AbortSignal,
 ): Promise<CustomSourceWithCode> {
   const before = await readCustomSource(services.db, actor, id)
   const { code } = input
   // Before the transaction: a connection should not wait for somebody's code.
-  const checked = code === undefined ? null : await requireValid(services, actor, code, before.source_name)
+  const named = { code: code ?? '', source_name: before.source_name }
+  const checked = code === undefined ? null : await requireValid(services, actor, named, signal)
   await services.db.transaction(async (tx) => {
     const locked = await tx.first<{ version: number }>(sql`
       SELECT version FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`)
@@ -190,14 +209,12 @@ const insertVersion = (
   VALUES (${id}, ${version}, ${code}, ${JSON.stringify(streams ?? [])}::jsonb, ${JSON.stringify(schema)}::jsonb, ${actor.user_id})`
 
 async function requireValid(
-  { cells }: CellServices,
+  services: CellServices,
   actor: Actor,
-  code: string,
-  sourceName: string,
+  input: { code: string; source_name: string },
+  signal: AbortSignal,
 ): Promise<ValidationResult> {
-  checkCodeSize(code)
-  const options = { zygote: cells(), organization_id: actor.organization_id }
-  const result = await validateCode(code, sourceName, options)
+  const result = await validateSource(services, actor, input, signal)
   if (result.valid) return result
   const errors = result.errors.map(({ line, column, message }) => `line ${line}, column ${column}: ${message}`)
   const rest = errors.length > MAX_ERRORS ? [`and ${errors.length - MAX_ERRORS} more`] : []

@@ -6,7 +6,7 @@ import { destinations, sources } from '../connectors/registry.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
-import { asConnector } from './references.ts'
+import { declareCustom } from './references.ts'
 import { firstThatFit, type ShownStreams, shownStreams } from './shown-streams.ts'
 
 /** Code is looked at to say what a source can do, and may take half a megabyte. */
@@ -49,7 +49,7 @@ export const listDestinations = (): ConnectorInfo[] =>
     capabilities: { ...capabilities },
   }))
 
-const describeSource = (source: Source): SourceInfo => ({
+const describeSource = (source: Omit<Source, 'check' | 'listStreams' | 'describe' | 'read'>): SourceInfo => ({
   name: source.name,
   display_name: source.display_name,
   description: source.description,
@@ -76,7 +76,7 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
   const fields = firstThatFit(all)
   const type = row.config_schema.auth_type
   return {
-    ...describeSource(asConnector(row)),
+    ...describeSource(declareCustom(row)),
     stream_count: row.stream_count,
     display_name: row.name,
     description: row.description ?? '',

@@ -1,18 +1,23 @@
-/** Previews and connection checks of custom sources, saved or not. So many of one organization at a time and no more. */
-import { checkSource, type PreviewResult, previewSource } from '../cell/preview.ts'
+/** Previews and connection checks of custom sources, saved or not. */
 import { findAuthenticationFaults, NO_AUTHENTICATION } from '../connectors/authentication/authentication.ts'
 import type { Authentication } from '../connectors/contract.ts'
-import type { Egress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
+import { trimError } from '../executors/reports.ts'
 import type { Json } from '../json/json.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { findSizeFault } from './config-size.ts'
 import { type CellServices, checkCodeSize, readCustomSource } from './custom-sources.ts'
 import { refuse } from './faults.ts'
-import { createTurns } from './turns.ts'
 
-export interface PreviewServices extends CellServices {
-  egress: Egress
+/** Records are JSON text: the API hands them on without parsing what a tenant's code made. */
+export interface PreviewResult {
+  success: boolean
+  records: Buffer
+  partial_records: Buffer
+  total_count: number
+  execution_time_ms: number
+  error: string | null
+  logs: string[]
 }
 
 export interface PreviewInput {
@@ -24,11 +29,12 @@ export interface PreviewInput {
   max_records?: number
 }
 
-const turns = createTurns(64, 'previews')
+const DEFAULT_RECORDS = 10
+const NO_RECORDS = Buffer.from('[]')
 
 /** Code that is given wins over the saved one, whose name and settings stay. */
 export async function previewCustomSource(
-  services: PreviewServices,
+  services: CellServices,
   actor: Actor,
   input: PreviewInput,
   signal: AbortSignal,
@@ -37,47 +43,50 @@ export async function previewCustomSource(
   const code = input.code ?? saved?.code
   if (code === undefined) throw new AppError('invalid_input', 'The body: give source_id or code')
   checkCodeSize(code)
-  const call = readCall(input)
-  return inTurn(actor, signal, () =>
-    previewSource({
-      ...call,
-      code,
-      stream: input.stream,
-      validate: code !== saved?.code,
-      ...(input.max_records !== undefined && { max_records: input.max_records }),
-      ...(saved && { source_name: saved.source_name }),
-      egress: services.egress,
-      zygote: services.cells(),
-      organization_id: actor.organization_id,
-      signal,
-    }),
-  )
+  const call = {
+    ...readCall(input),
+    code,
+    stream: input.stream,
+    source_name: saved?.source_name ?? null,
+    max_records: input.max_records ?? DEFAULT_RECORDS,
+    validate: code !== saved?.code,
+  }
+  const started = performance.now()
+  const result = await services.calls.run(actor.organization_id, 'preview', call, signal)
+  const none = { records: NO_RECORDS, partial_records: NO_RECORDS }
+  if (result.ok) {
+    const { success } = result.answer
+    return { ...none, ...result.answer, [success ? 'records' : 'partial_records']: result.body }
+  }
+  const execution_time_ms = Math.round(performance.now() - started)
+  const error = trimError(result.message)
+  return { ...none, success: false, total_count: 0, execution_time_ms, error, logs: [] }
 }
 
 export async function checkCustomSource(
-  services: PreviewServices,
+  services: CellServices,
   actor: Actor,
   id: string,
   input: { authentication?: unknown; config?: unknown },
   signal: AbortSignal,
 ): Promise<{ success: boolean; message: string }> {
-  const { code } = await readCustomSource(services.db, actor, id)
-  const call = readCall(input)
-  return inTurn(actor, signal, () =>
-    checkSource({
-      ...call,
-      code,
-      egress: services.egress,
-      zygote: services.cells(),
-      organization_id: actor.organization_id,
-      signal,
-    }),
-  )
+  const { code, source_name, streams } = await readCustomSource(services.db, actor, id)
+  const { authentication, config } = readCall(input)
+  const endpoint = {
+    type: 'source' as const,
+    name: source_name,
+    authentication: authentication ?? NO_AUTHENTICATION,
+    config: config ?? {},
+    custom: { code, streams },
+  }
+  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, signal)
+  if (result.ok) return { success: true, message: 'the connection works' }
+  return { success: false, message: trimError(result.message) }
 }
 
 function readCall(input: { authentication?: unknown; config?: unknown }): {
-  authentication?: Authentication
-  config?: Record<string, Json>
+  authentication: Authentication | null
+  config: Record<string, Json> | null
 } {
   const { authentication, config } = input
   const sizes = [findSizeFault(authentication, 'authentication'), findSizeFault(config, 'config')]
@@ -86,16 +95,7 @@ function readCall(input: { authentication?: unknown; config?: unknown }): {
     faults.push(...findAuthenticationFaults(authentication, null, 'authentication'))
   if (faults.length > 0) throw refuse(faults)
   return {
-    ...(authentication != null && { authentication: { ...NO_AUTHENTICATION, ...(authentication as Authentication) } }),
-    ...(config != null && { config: config as Record<string, Json> }),
+    authentication: authentication == null ? null : { ...NO_AUTHENTICATION, ...(authentication as Authentication) },
+    config: config == null ? null : (config as Record<string, Json>),
   }
-}
-
-async function inTurn<T>(actor: Actor, signal: AbortSignal, call: () => Promise<T>): Promise<T> {
-  return turns(actor.organization_id, () =>
-    call().catch((error: unknown) => {
-      // Nobody hears this; it only must not count as a fault of the service.
-      throw signal.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error
-    }),
-  )
 }

@@ -3,17 +3,15 @@
  * refused; a system that does not answer or says no is an answer.
  */
 
-import type { BlobStore } from '../blobs/blobs.ts'
-import type { Zygote } from '../cell/zygote.ts'
-import { createFetch } from '../connectors/authentication/fetch.ts'
-import { ConnectorError, type Context, type OutputReader } from '../connectors/contract.ts'
-import { findDestination, findSource } from '../connectors/registry.ts'
+import { type BlobSettings, pickBlobSettings } from '../blobs/open.ts'
+import { findSource } from '../connectors/registry.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
-import { applyDefaults, isObject } from '../connectors/settings/settings.ts'
+import { isObject } from '../connectors/settings/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import type { Egress } from '../egress/policy.ts'
 import { AppError } from '../errors.ts'
+import type { CallPool } from '../executors/call-pool.ts'
+import type { ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { findSizeFault } from './config-size.ts'
@@ -21,7 +19,7 @@ import { checkDestination, checkSource, findEndpointFaults } from './endpoint-fa
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { findReadableParts } from './readable-outputs.ts'
-import { asConnector, type CustomRow, loadReferences, outputsOf, wantedBy } from './references.ts'
+import { loadReferences, outputsOf, wantedBy } from './references.ts'
 import {
   type ResolvedDestination,
   type ResolvedSource,
@@ -29,14 +27,12 @@ import {
   resolveSource,
   secretsOf,
 } from './resolve.ts'
-import { createTurns } from './turns.ts'
 
 export interface ProbeServices {
   db: Database
   box: SecretBox
-  blobs: BlobStore
-  egress: Egress
-  cells(): Zygote
+  config: BlobSettings
+  calls: CallPool
 }
 
 export interface ProbeInput {
@@ -50,30 +46,37 @@ export interface ProbeResult {
   streams: string[]
 }
 
-/** One side of a config, whole, with the code where it is a custom source. */
-type Probed =
-  | { kind: 'source'; endpoint: ResolvedSource; custom: CustomRow | null }
-  | { kind: 'destination'; endpoint: ResolvedDestination }
-
-const DEADLINE_MS = 30_000
-/** What a server may answer to a check or a list of streams. It is read in the process that serves everybody. */
-const MOST_BYTES = 32 * 1024 * 1024
-const LOOK_MS = 50
-const turns = createTurns(16, 'checks')
-
-export async function checkConnector(services: ProbeServices, actor: Actor, input: ProbeInput): Promise<ProbeResult> {
-  const probed = await readProbe(services, actor, input)
-  return turns(actor.organization_id, () => probeConnector(services, actor.organization_id, probed, 'check'))
+export async function checkConnector(
+  services: ProbeServices,
+  actor: Actor,
+  input: ProbeInput,
+  signal: AbortSignal,
+): Promise<Omit<ProbeResult, 'streams'>> {
+  const { endpoint, redact } = await readProbe(services, actor, input)
+  const outputs = await findOutputs(services, actor, endpoint)
+  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs }, signal)
+  if (result.ok) return { success: true, message: 'The connection works' }
+  return { success: false, message: trimError(redact(result.message)) }
 }
 
 export async function listConnectorStreams(
   services: ProbeServices,
   actor: Actor,
   input: ProbeInput,
+  signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const probed = await readProbe(services, actor, input)
-  if (probed.kind === 'destination') throw new AppError('invalid_input', 'destination: only a source has streams')
-  return turns(actor.organization_id, () => probeConnector(services, actor.organization_id, probed, 'streams'))
+  const { endpoint, redact } = await readProbe(services, actor, input)
+  if (endpoint.type === 'destination') throw new AppError('invalid_input', 'destination: only a source has streams')
+  const outputs = await findOutputs(services, actor, endpoint)
+  const result = await services.calls.run(actor.organization_id, 'streams', { endpoint, outputs }, signal)
+  if (!result.ok) return { success: false, message: trimError(redact(result.message)), streams: [] }
+  return { success: true, message: `${result.answer.length} streams`, streams: result.answer }
+}
+
+/** One side of a config, whole, and what hides its secrets. */
+interface Probed {
+  endpoint: ProbedEndpoint
+  redact: (text: string) => string
 }
 
 async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeInput): Promise<Probed> {
@@ -89,44 +92,17 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
   if (kind === 'destination') {
     checkDestination(given as DestinationConfig, references, box, kind, faults)
     if (faults.length > 0) throw refuse(faults)
-    return { kind, endpoint: resolveDestination(given as DestinationConfig, references, box) }
+    const endpoint = resolveDestination(given as DestinationConfig, references, box)
+    const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: endpoint }))
+    return { endpoint: { type: kind, ...endpoint }, redact }
   }
   const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
   if (faults.length > 0) throw refuse(faults)
   const stream = traits!.streams === 'dynamic' ? '' : (traits!.streams[0] ?? '')
-  return {
-    kind,
-    endpoint: resolveSource({ stream, ...given } as SourceConfig, references, box),
-    custom: references.custom,
-  }
-}
-
-/** The one place where a connector is called outside a run. `probed` is plain data, so that it may travel to another process. */
-export async function probeConnector(
-  services: ProbeServices,
-  organizationId: string,
-  probed: Probed,
-  what: 'check' | 'streams',
-): Promise<ProbeResult> {
-  const redact = createRedact(
-    secretsOf(
-      probed.kind === 'source'
-        ? { source: probed.endpoint, destination: NOTHING }
-        : { source: NO_SOURCE, destination: probed.endpoint },
-    ),
-  )
-  const signal = AbortSignal.timeout(DEADLINE_MS)
-  try {
-    const streams = await Promise.race([callConnector(services, organizationId, probed, what, signal), aborted(signal)])
-    const message = what === 'check' ? 'The connection works' : `${streams.length} streams`
-    return { success: true, message, streams }
-  } catch (error) {
-    const late = signal.aborted && !(error instanceof ConnectorError)
-    const said = late
-      ? `There was no answer within ${DEADLINE_MS / 1000} seconds`
-      : (error as Error).message || (error as Error).name
-    return { success: false, message: trimError(redact(said)), streams: [] }
-  }
+  const { name, authentication, config, custom } = resolveSource({ stream, ...given } as SourceConfig, references, box)
+  const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
+  const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
+  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact }
 }
 
 const NOTHING: ResolvedDestination = { name: '', config: {} }
@@ -137,64 +113,13 @@ const NO_SOURCE: ResolvedSource = {
   config: {},
 }
 
-async function callConnector(
-  services: ProbeServices,
-  organizationId: string,
-  probed: Probed,
-  what: 'check' | 'streams',
-  signal: AbortSignal,
-): Promise<string[]> {
-  const quiet = () => {}
-  const context: Omit<Context, 'config'> = {
-    signal,
-    egress: { ...services.egress, connect: limitAnswers(services.egress.connect, signal) },
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    outputs: await readOutputs(services, organizationId, probed),
-    fault: quiet,
-  }
-  if (probed.kind === 'destination') {
-    const destination = findDestination(probed.endpoint.name)!
-    await destination.check({ ...context, config: applyDefaults(destination.settings, probed.endpoint.config) })
-    return []
-  }
-  const source = findSource(probed.endpoint.name) ?? asConnector(probed.custom!, services.cells(), organizationId)
-  const whole = {
-    ...context,
-    config: applyDefaults(source.settings, probed.endpoint.config),
-    authentication: probed.endpoint.authentication,
-    fetch: createFetch({ egress: context.egress, authentication: probed.endpoint.authentication, signal }),
-  }
-  if (what === 'streams') return source.listStreams(whole)
-  await source.check(whole)
-  return []
-}
-
-/** A driver gathers a message until it is whole, however long its sender says that it is. */
-function limitAnswers(connect: Egress['connect'], signal: AbortSignal): Egress['connect'] {
-  return async (host, port, options) => {
-    const socket = await connect(host, port, options)
-    const watch = setInterval(() => {
-      if (socket.bytesRead > MOST_BYTES)
-        socket.destroy(new ConnectorError('limit', `The server answered more than ${MOST_BYTES >> 20} MB to a check`))
-    }, LOOK_MS).unref()
-    const stop = () => clearInterval(watch)
-    // Whoever listens on the connection hears of it; where TLS is put over it, nobody may listen down here.
-    socket.on('error', stop).once('close', stop)
-    signal.addEventListener('abort', stop, { once: true })
-    return socket
-  }
-}
-
 /** Of the outputs in the blob store a source sees those it names, if they are the organization's own. */
-async function readOutputs(
-  { db, blobs }: ProbeServices,
-  organizationId: string,
-  { kind, endpoint }: Probed,
-): Promise<OutputReader> {
-  const wanted = kind === 'source' ? outputsOf(findSource(endpoint.name), endpoint.config) : []
-  const readable = await findReadableParts(db, organizationId, wanted)
-  return { blobs, parts: (id) => readable[id.toLowerCase()] ?? null }
+async function findOutputs(
+  { db, config }: ProbeServices,
+  actor: Actor,
+  endpoint: ProbedEndpoint,
+): Promise<ReadableOutputs | null> {
+  const wanted = endpoint.type === 'source' ? outputsOf(findSource(endpoint.name), endpoint.config) : []
+  const parts = await findReadableParts(db, actor.organization_id, wanted)
+  return Object.keys(parts).length === 0 ? null : { parts, blobs: pickBlobSettings(config) }
 }
-
-const aborted = (signal: AbortSignal) =>
-  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))

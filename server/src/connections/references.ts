@@ -2,9 +2,7 @@
  * What a config refers to, read in one statement: saved connectors, a custom source, the domain, and the database's
  * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
  */
-import { pythonSource } from '../cell/python-source.ts'
-import { DYNAMIC_STREAMS } from '../cell/validate.ts'
-import type { Zygote } from '../cell/zygote.ts'
+import { DYNAMIC_STREAMS, declareSource, type SourceDeclaration } from '../cell/declaration.ts'
 import type { Source, SourceCapabilities } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
 import { applyDefaults, findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
@@ -185,7 +183,7 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   const source = findSource(name)
   if (source) return source
   if (custom === null || custom.source_name !== name) return null
-  const { capabilities } = asConnector(custom)
+  const { capabilities } = declareCustom(custom)
   return {
     name,
     streams: isDynamic(custom.streams) ? 'dynamic' : custom.streams,
@@ -195,14 +193,12 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   }
 }
 
-/** A custom source in the form of every other; its code runs in the given cells, by default those of the process. */
-export const asConnector = (custom: CustomRow, zygote?: Zygote, organizationId?: string): Source =>
-  pythonSource({
+/** A custom source in the form of every other. Its code runs in executors alone. */
+export const declareCustom = (custom: CustomRow): SourceDeclaration =>
+  declareSource({
     source_name: custom.source_name,
     display_name: custom.source_name,
     description: '',
     code: custom.code,
     streams: custom.streams,
-    ...(zygote && { zygote }),
-    ...(organizationId && { organization_id: organizationId }),
   })

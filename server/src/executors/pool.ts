@@ -1,38 +1,25 @@
 /**
- * Executors, some of them warm: a process takes 150 ms to start and a message to a waiting one none. An executor is used
- * again after a clean success and thrown away after anything else, and after a number of runs.
- *
- * Each leads a process group of its own, so that killing it kills whatever it started; the kernel ends it when the
- * worker dies (PDEATHSIG), also when it is too busy to notice by itself.
+ * The executors of a worker, some of them warm: a process takes 150 ms to start and a message to a waiting one none. An
+ * executor is used again after a clean success and thrown away after anything else, and after a number of runs.
  */
-import { type ChildProcess, execFileSync, fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
-import type { ExecutorSettings, FromExecutor, ToExecutor } from './messages.ts'
-import { makeScratch, removeScratch, sweepScratch } from './scratch.ts'
+import type { FromExecutor, RunSettings } from './messages.ts'
+import { type Executor, type ExecutorProcess, launchExecutor } from './process.ts'
+import { removeScratch, sweepScratch } from './scratch.ts'
 
-const ENTRY = new URL('./executor.ts', import.meta.url).pathname
+export type { Executor } from './process.ts'
+
 const RUNS_PER_EXECUTOR = 500
-const STDERR_KEPT = 4096
 const KEPT_IDLE_MS = 10_000
 const SPAWN_AFTER_MS = 100
-
-export interface Executor {
-  pid: number
-  send(message: ToExecutor): void
-  onMessage(listener: (message: FromExecutor) => void): void
-  /** Resolves when the process has gone, with how and what it said last. */
-  ended: Promise<{ code: number | null; signal: string | null; stderr: string }>
-  residentMb(): number
-  /** Ends the whole process group at once. */
-  kill(): void
-}
+const SEMI_SPACE_MB = 8
+/** A checkpoint carries a cursor of up to 8 MB and the list of all parts. */
+const FRAME_LIMITS = { head: 64 * 1024 * 1024, body: 0 }
 
 interface Pooled extends Executor {
-  scratch: string
+  process: ExecutorProcess
   runs: number
   idle: boolean
   idleSince: number
-  listener: ((message: FromExecutor) => void) | null
 }
 
 export interface ExecutorPool {
@@ -42,12 +29,14 @@ export interface ExecutorPool {
 }
 
 export interface PoolOptions {
-  settings: () => ExecutorSettings
+  settings: () => RunSettings
   memoryMb: number
   /** Idle executors that are kept ready. */
   warm: number
   /** As many as runs may execute at a time: past that none is started ahead. */
   most: number
+  /** The program; tests put another one here. */
+  entry?: string
 }
 
 export function createExecutorPool(options: PoolOptions): ExecutorPool {
@@ -60,7 +49,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     all.add(executor)
     const tidied = executor.ended.then(() => {
       all.delete(executor)
-      return removeScratch(executor.scratch)
+      return removeScratch(executor.process.scratch)
     })
     tidying.add(tidied)
     void tidied.then(() => tidying.delete(tidied))
@@ -89,8 +78,8 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     },
     give(executor, reusable) {
       const pooled = executor as Pooled
-      pooled.listener = null
-      if (reusable && pooled.runs < RUNS_PER_EXECUTOR && !closed) {
+      pooled.onMessage(() => {})
+      if (reusable && pooled.runs < RUNS_PER_EXECUTOR && !closed && !pooled.process.gone) {
         pooled.idle = true
         pooled.idleSince = Date.now()
       } else pooled.kill()
@@ -106,110 +95,32 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
   }
 }
 
-let parentGuard: string[] | undefined
-
-/** What stands before the program so that the kernel ends it with us. Empty where there is no setpriv. */
-function guardCommand(): string[] {
-  if (parentGuard === undefined) {
-    parentGuard = []
-    try {
-      execFileSync('setpriv', ['--pdeathsig', 'KILL', 'true'], { stdio: 'ignore' })
-      parentGuard = ['setpriv', '--pdeathsig', 'KILL']
-    } catch {
-      // The executor still ends when its channel to us closes.
-    }
-  }
-  return parentGuard
-}
-
-function launch(options: PoolOptions): Pooled {
-  const node = [
-    process.execPath,
-    `--max-old-space-size=${Math.max(64, options.memoryMb)}`,
-    '--max-semi-space-size=8',
-    '--disable-warning=ExperimentalWarning',
-  ]
-  const [execPath, ...execArgv] = [...guardCommand(), ...node]
-  const scratch = makeScratch()
-  const child: ChildProcess = fork(ENTRY, [], {
-    execPath: execPath!,
-    execArgv,
-    detached: true,
-    serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
-    env: {
-      PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
-      TZ: 'UTC',
-      LANG: 'C.UTF-8',
-      TMPDIR: scratch,
-      // Half of an executor's start is spent on compiling what another one has compiled before.
-      ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
-    },
-  })
-  let stderr = ''
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    stderr = (stderr + text).slice(-STDERR_KEPT)
-  })
-  const pid = child.pid ?? 0
-  // A number that is free again may soon be another process's.
-  let gone = false
+function launch({ memoryMb, settings, entry }: PoolOptions): Pooled {
+  let listener: (message: FromExecutor) => void = () => {}
+  const child = launchExecutor(
+    { memoryMb, semiSpaceMb: SEMI_SPACE_MB, limits: FRAME_LIMITS, ...(entry && { entry }) },
+    { message: (message) => listener(message as FromExecutor), broken() {} },
+  )
   const executor: Pooled = {
-    pid,
-    scratch,
+    process: child,
+    pid: child.pid,
     runs: 0,
-    idle: true,
+    idle: !child.gone,
     idleSince: Date.now(),
-    listener: null,
-    send: (message) => {
-      child.send(message, () => {
-        // A process that has gone is told by its end, not by this.
-      })
+    ended: child.ended,
+    send: child.send,
+    residentMb: child.residentMb,
+    onMessage(heard) {
+      listener = heard
     },
-    onMessage(listener) {
-      executor.listener = listener
-    },
-    ended: new Promise((resolve) => {
-      child.once('exit', (code, signal) => {
-        gone = true
-        executor.idle = false
-        resolve({ code, signal, stderr })
-      })
-      child.once('error', (error) => {
-        // One that never began has no number, and 0 would be the group of the worker itself.
-        if (child.pid === undefined) {
-          gone = true
-          executor.idle = false
-        }
-        resolve({ code: null, signal: null, stderr: error.message })
-      })
-    }),
-    residentMb: () => residentMb(pid),
     kill() {
       executor.idle = false
-      if (!gone && pid > 0) killGroup(pid)
+      child.kill()
     },
   }
-  child.on('message', (message: FromExecutor) => executor.listener?.(message))
-  executor.send({ type: 'settings', settings: options.settings() })
+  void child.ended.then(() => {
+    executor.idle = false
+  })
+  executor.send({ type: 'settings', settings: settings() })
   return executor
-}
-
-function killGroup(pid: number): void {
-  for (const target of [-pid, pid]) {
-    try {
-      process.kill(target, 'SIGKILL')
-    } catch {
-      // Gone already.
-    }
-  }
-}
-
-const PAGE_KB = 4
-
-function residentMb(pid: number): number {
-  try {
-    return (Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_KB) / 1024
-  } catch {
-    return 0
-  }
 }

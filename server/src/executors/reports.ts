@@ -9,6 +9,7 @@ import type { Column } from '../connectors/contract.ts'
 import { isColumnType } from '../connectors/types/column-types.ts'
 import type { Counts, Output, Part } from '../engine/job.ts'
 import { findStateFault, UNSTORABLE } from '../engine/state-limits.ts'
+import { LONGEST_MESSAGE } from './answers.ts'
 import type { FromExecutor } from './messages.ts'
 
 const MOST_PARTS = 100_000
@@ -18,7 +19,7 @@ const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
 const CONTENT_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,60}$/
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** What about a message can not be true, or null. */
+/** What about a message cannot be true, or null. */
 export function findReportFault(run: RunIdentity, message: FromExecutor): string | null {
   switch (message.type) {
     case 'ready':
@@ -79,6 +80,12 @@ function findOutputFault(run: RunIdentity, { parts, size, extension, content_typ
   const sum = parts.reduce((total, part) => total + part.size, 0)
   return findPartFault(run, parts) ?? (sum === size ? null : 'the size of its output')
 }
+
+/**
+ * An error as an executor reports it. Not yet as short as it is shown: secrets are looked for in it first, and one that was
+ * cut in two would not be found.
+ */
+export const cutMessage = (message: string): string => message.slice(0, LONGEST_MESSAGE).toWellFormed()
 
 /** An error as a row keeps it and every list shows it: of a length that a list can bear, and without what no text can hold. */
 export function trimError(error: string): string {

@@ -1,28 +1,31 @@
 /**
  * A folder for the temporary files of one executor. An executor is ended by force as a matter of course, and then cleans
- * up nothing: what it had of a tenant's file would stay on the disk for ever. So its worker removes the folder with it,
- * and what a worker that was ended by force has left is removed by the next one.
+ * up nothing: what it had of a tenant's file would stay on the disk for ever. So the process that launched it removes the
+ * folder with it, and what a process that was ended by force has left is removed by the next one.
  */
-import { mkdtempSync, readdirSync, statSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdtempSync } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const PREFIX = 'sluice-executor-'
 
-/** Made with rights for its owner alone. */
+/** Made with rights for its owner alone. Throws where the disk has no room for a folder. */
 export const makeScratch = (): string => mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
 
-export const removeScratch = (folder: string): Promise<void> =>
-  rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => {
-    // Left to the next worker.
+export const removeScratch = async (folder: string | null): Promise<void> => {
+  if (folder === null) return
+  await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => {
+    // Left to the next sweep.
   })
+}
 
 export async function sweepScratch(): Promise<void> {
-  for (const name of readdirSync(tmpdir())) {
+  // A folder that cannot be listed is no reason to fail: its files are found at the next start.
+  for (const name of await readdir(tmpdir()).catch(() => [])) {
     if (!name.startsWith(PREFIX) || isAlive(Number.parseInt(name.slice(PREFIX.length), 10))) continue
     const folder = join(tmpdir(), name)
-    if (isOurs(folder)) await removeScratch(folder)
+    if (await isOurs(folder)) await removeScratch(folder)
   }
 }
 
@@ -34,9 +37,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function isOurs(folder: string): boolean {
+async function isOurs(folder: string): Promise<boolean> {
   try {
-    return statSync(folder).uid === process.getuid?.()
+    return (await stat(folder)).uid === process.getuid?.()
   } catch {
     return false
   }

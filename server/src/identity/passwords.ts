@@ -8,8 +8,8 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
-import { createGate } from '../cell/gate.ts'
 import { AppError } from '../errors.ts'
+import { createGate } from '../gate.ts'
 
 const OPTIONS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const MAX_LENGTH = 1000
@@ -28,29 +28,23 @@ interface QueueOptions {
 }
 
 function createQueue({ what, atOnce, mostOfClient, mostInAll }: QueueOptions): HashQueue {
-  const gate = createGate({ total: atOnce, perKey: atOnce, maxWaiting: mostOfClient })
-  const inside = new Map<string, number>()
-  let inAll = 0
+  const gate = createGate({
+    total: atOnce,
+    perKey: atOnce,
+    waitingPerKey: mostOfClient - atOnce,
+    waitingTotal: mostInAll - atOnce,
+    refuse: () =>
+      new AppError('too_many_requests', `Too many people are ${what} at this moment; try again in a few seconds`, {
+        'Retry-After': '5',
+      }),
+  })
   return {
     async run(client, work) {
-      const ofClient = inside.get(client) ?? 0
-      if (ofClient >= mostOfClient || inAll >= mostInAll)
-        throw new AppError(
-          'too_many_requests',
-          `Too many people are ${what} at this moment; try again in a few seconds`,
-          {
-            'Retry-After': '5',
-          },
-        )
-      inside.set(client, ofClient + 1)
-      inAll++
+      const leave = await gate.enter(client)
       try {
-        return await gate.run(client, work)
+        return await work()
       } finally {
-        inAll--
-        const left = inside.get(client)! - 1
-        if (left === 0) inside.delete(client)
-        else inside.set(client, left)
+        leave()
       }
     },
   }

@@ -2,6 +2,7 @@
  * A worker: claims ready runs while it has free slots, supervises each, and keeps their leases. It wakes on NOTIFY, and
  * looks by itself now and then for what a lost message did not tell. It never touches the data.
  */
+import { pickBlobSettings } from '../blobs/open.ts'
 import { cellSettings } from '../cell/settings.ts'
 import { createExecutorPool, type ExecutorPool } from '../executors/pool.ts'
 import { nextAvailableMs } from './claim.ts'
@@ -107,7 +108,8 @@ const openPool = ({ config, ownAddresses }: WorkerServices): ExecutorPool =>
     most: config.WORKER_CONCURRENCY,
     memoryMb: config.RUN_MEMORY_MB,
     settings: () => ({
-      blobs: config,
+      serves: 'runs',
+      blobs: pickBlobSettings(config),
       egress: { allow: config.EGRESS_ALLOW, self: ownAddresses },
       cell: cellSettings(config),
       checkpointMs: config.RUN_CHECKPOINT_MS,

@@ -6,9 +6,11 @@ import {
   FRAME_KINDS,
   type Frame,
   FrameDecoder,
+  PreviewTooLarge,
   ProtocolError,
 } from '../../src/cell/frames.ts'
 
+const EVERYTHING = { pages: true, preview_bytes: 64 << 20 }
 const { page, log, http, done, error, preview, secrets } = FRAME_KINDS
 
 function pageFrame(records: number, lines: string, state = ''): Buffer {
@@ -19,7 +21,7 @@ function pageFrame(records: number, lines: string, state = ''): Buffer {
 }
 
 function decode(bytes: Uint8Array, chunkBytes = bytes.length || 1): Frame[] {
-  const decoder = new FrameDecoder()
+  const decoder = new FrameDecoder(EVERYTHING)
   const frames: Frame[] = []
   for (let at = 0; at < bytes.length; at += chunkBytes) {
     decoder.push(bytes.subarray(at, at + chunkBytes), (frame) => frames.push(frame))
@@ -61,6 +63,39 @@ const valid: Buffer[] = [
   encodeFrame(preview, Buffer.from('[{"id":"1","data":{}}]')),
   encodeFrame(done, Buffer.from('{"records":2}')),
 ]
+
+test('a page or a preview that nobody asked for is refused by its length, before a byte of it is kept', () => {
+  const head = (kind: number, length: number) => {
+    const bytes = Buffer.alloc(5)
+    bytes.writeUInt32LE(length, 0)
+    bytes[4] = kind
+    return bytes
+  }
+  const push = (bytes: Buffer, accepted: Partial<typeof EVERYTHING>) => () => {
+    const before = process.memoryUsage().arrayBuffers
+    const decoder = new FrameDecoder({ pages: false, preview_bytes: 0, ...accepted })
+    try {
+      decoder.push(bytes, () => {})
+    } finally {
+      assert.ok(process.memoryUsage().arrayBuffers - before < 1 << 20)
+    }
+  }
+  assert.throws(push(head(page, 20 << 20), {}), ProtocolError)
+  assert.throws(push(head(preview, 20 << 20), {}), ProtocolError)
+  assert.throws(push(head(preview, 2 << 20), { preview_bytes: 1 << 20 }), PreviewTooLarge)
+  const one = encodeFrame(preview, Buffer.from('[{"id":"1","data":{}}]'))
+  push(one, { preview_bytes: 30 })()
+  assert.throws(push(Buffer.concat([one, one]), { preview_bytes: 30 }), PreviewTooLarge, 'they count together')
+})
+
+test('a preview is handed on as it came, with every digit', () => {
+  const text = '{"id":"1","data":{"n":12345678901234567890.123456789}},{"id":"2","data":{}}'
+  const [frame] = decode(encodeFrame(preview, Buffer.from(`[${text}]`)))
+  assert.ok(frame?.kind === 'preview')
+  assert.deepEqual([frame.records, frame.bytes.toString()], [2, text])
+  for (const wrong of ['{}', ' [] ', '[{"id":"1"}]', '[{"id":1,"data":{}}]', '[{"id":"1","data":{},"more":1}]', '[1]'])
+    assert.throws(() => decode(encodeFrame(preview, Buffer.from(wrong))), ProtocolError, wrong)
+})
 
 test('frames are the same however the stream is cut', () => {
   const stream = Buffer.concat(valid)
@@ -178,7 +213,7 @@ test('ten thousand hostile streams end in frames that hold, or in a protocol err
     const random = randomFrom(seed)
     const frames = Array.from({ length: 1 + random(4) }, () => valid[random(valid.length)]!)
     const stream = damage(Buffer.concat(frames), random)
-    const decoder = new FrameDecoder()
+    const decoder = new FrameDecoder(EVERYTHING)
     try {
       for (let at = 0; at < stream.length; ) {
         const end = at + 1 + random(40)

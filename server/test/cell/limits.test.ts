@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import type { CellFailure } from '../../src/cell/failure.ts'
 import type { CellLimits } from '../../src/cell/limits.ts'
-import { checkSource, previewSource } from '../../src/cell/preview.ts'
-import { openCells, writeSource } from './harness.ts'
+import { previewSource, requireConnection } from '../../src/cell/preview.ts'
+import { openCells, openEgress, writeSource } from './harness.ts'
 
 const zygote = openCells({ limits: { memory_mb: 64, cpu_seconds: 1, wall_seconds: 20 } })
 
@@ -48,6 +51,27 @@ test('each limit ends a call with its own kind, its name and its value', async (
   }
 })
 
+test('a state counts as what it takes', async () => {
+  // Each record fills a page, and a state goes with each page.
+  const body = (state: number) =>
+    `for n in range(20):\n    yield {"text": "x" * 140_000}\n    self.state = {"n": n, "text": "x" * ${state}}`
+  const limits = { max_bytes: 3_500_000 }
+  await assert.rejects(failWith(body(10), limits), /the call succeeded/)
+  const failure = await failWith(body(100_000), limits)
+  assert.equal(failure.kind, 'limit')
+  assert.match(failure.message, /3500000 bytes \(limit CELL_MAX_BYTES\)/)
+})
+
+test('a call in which nobody reads pages is broken by one', async () => {
+  const call = zygote.call({ op: 'read', stream: 'a', code: writeSource('yield {}') }, { log() {} })
+  await assert.rejects(call, { kind: 'sandbox', message: /a page where nobody reads pages/ })
+  const preview = zygote.call(
+    { op: 'preview', stream: 'a', code: writeSource('yield {}'), max_records: 1 },
+    { log() {} },
+  )
+  await assert.rejects(preview, { kind: 'sandbox', message: /a preview where nobody asked for one/ })
+})
+
 test('a hundred megabytes of prints end the call early and leave the host small', async () => {
   const before = process.memoryUsage().rss
   const failure = await failWith('for _ in range(100): print("x" * 1_000_000)\nyield {}', {})
@@ -86,11 +110,10 @@ test('a preview and a check that hang end with an answer', async () => {
   const hanging = writeSource('while True: pass\nyield {}').replace('return True', 'import time; time.sleep(60)')
   const preview = await previewSource({ code: hanging, stream: 'a', zygote, wall_seconds: 0.5, validate: false })
   assert.deepEqual(
-    { ...preview, execution_time_ms: 0 },
+    { ...preview, records: String(preview.records), execution_time_ms: 0 },
     {
       success: false,
-      records: [],
-      partial_records: [],
+      records: '[]',
       total_count: 0,
       execution_time_ms: 0,
       error: 'the source did not end within 0.5 seconds, the most that is waited for it',
@@ -98,23 +121,42 @@ test('a preview and a check that hang end with an answer', async () => {
     },
   )
   assert.ok(preview.execution_time_ms >= 500)
-  const check = await checkSource({ code: hanging, zygote, wall_seconds: 0.3 })
-  assert.equal(check.success, false)
-  assert.match(check.message, /0.3 seconds/)
+  await assert.rejects(requireConnection({ code: hanging, zygote, wall_seconds: 0.3 }), /0.3 seconds/)
 })
 
 const roomy = openCells()
 
+test('the HTTP of a preview has limits of its own, far below those of a run', async () => {
+  const server = createServer((request, response) => {
+    response.end(request.url === '/large' ? Buffer.alloc(9 << 20) : Buffer.alloc(7 << 20))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const egress = openEgress()
+  const preview = async (body: string) => {
+    const code = writeSource(body)
+    return (await previewSource({ code, stream: 'a', zygote: roomy, egress, validate: false })).error
+  }
+  assert.match((await preview(`self.http.get("${url}/large")\nyield {}`))!, /the most in a preview or check 8388608/)
+  assert.match((await preview(`for n in range(5): self.http.get("${url}/")\nyield {}`))!, /33554432 bytes/)
+  assert.match(
+    (await preview(`for n in range(201): self.http.head("${url}/")\nyield {}`))!,
+    /200 HTTP requests \(the most in a preview or check\)/,
+  )
+  server.close()
+})
+
 test('a preview ends where its records grow too large together, however few they are', async () => {
   const large = writeSource('for n in range(1000): yield {"n": n, "text": "x" * (1 << 19)}')
-  const { success, error, records, partial_records } = await previewSource({
+  const { success, error, records, total_count } = await previewSource({
     code: large,
     stream: 'a',
     zygote: roomy,
     max_records: 1000,
   })
-  assert.deepEqual([success, records], [false, []])
-  assert.ok(partial_records.length > 20 && partial_records.length <= 32, 'what fits into 16 MB')
+  assert.deepEqual([success, total_count], [false, 0])
+  const yielded = JSON.parse(String(records)).length
+  assert.ok(yielded > 20 && yielded <= 32, 'what fits into 16 MB')
   assert.equal(error, 'the records take more than 16 MB; ask for fewer with max_records')
   const few = await previewSource({ code: large, stream: 'a', zygote: roomy, max_records: 4 })
   assert.deepEqual([few.success, few.total_count], [true, 4])

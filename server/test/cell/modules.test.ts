@@ -100,6 +100,9 @@ async function install(): Promise<{ python: string; modules: string[] }> {
   return { python, modules: built ? ['handy', 'native_handy'] : ['handy'] }
 }
 
+/** The data of the first record of a preview, which travels as JSON text. */
+const firstOf = (records: Buffer): Record<string, unknown> => JSON.parse(records.toString())[0].data
+
 const { python, modules } = await install()
 const native = modules.includes('native_handy')
 if (!native) console.log('no native module was tried: a C compiler and the headers of Python are needed (python3-dev)')
@@ -113,7 +116,7 @@ yield {"n": ${native ? 'native_handy.add(1, 2)' : 3}}`
   const code = writeSource(body, imports)
   const preview = await previewSource({ code, stream: 'a', zygote })
   assert.deepEqual([preview.error, preview.logs], [null, ['INFO 3 loaded late <x> <y> 3']])
-  assert.equal(preview.records[0]?.data.n, 3)
+  assert.equal(firstOf(preview.records).n, 3)
 
   const refused = await validateCode(code, undefined, { zygote: openCells({ python }) })
   assert.match(refused.errors[0]?.message ?? '', /^import of 'handy' is not allowed; .*allow more with CELL_MODULES$/)
@@ -139,7 +142,7 @@ test('a module that is not there, breaks or is forbidden is one sentence, and ce
   const cells = openCells({ python, modules: wanted })
   const code = writeSource('yield {"n": handy.add(1, 2)}', 'import handy')
   const preview = await previewSource({ code, stream: 'a', zygote: cells })
-  assert.deepEqual([preview.error, preview.records[0]?.data.n], [null, 3])
+  assert.deepEqual([preview.error, firstOf(preview.records).n], [null, 3])
   const { errors } = await validateCode(writeSource('yield {}', 'import os'), undefined, { zygote: cells })
   assert.match(errors[0]?.message ?? '', /^import of 'os' is not allowed/)
 })
@@ -209,6 +212,6 @@ test('numpy and pydantic work in a cell, where this Python has them', async () =
     }
     const cells = openCells({ python: base, modules: [name] })
     const preview = await previewSource({ code: writeSource(body, imports), stream: 'a', zygote: cells })
-    assert.deepEqual([preview.error, preview.records[0]?.data.n], [null, 1], preview.logs.join('\n'))
+    assert.deepEqual([preview.error, firstOf(preview.records).n], [null, 1], preview.logs.join('\n'))
   }
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkSource, listStreams, previewSource } from '../../src/cell/preview.ts'
+import { listStreams, previewSource, requireConnection } from '../../src/cell/preview.ts'
 import { validateCode } from '../../src/cell/validate.ts'
 import { openCells, readSource, SMALL_LIMITS, writeSource } from './harness.ts'
 
@@ -84,11 +84,10 @@ test('code made to break the parser ends in an error within a second', async () 
 test('a preview stops reading as soon as it has its records', async () => {
   const preview = await previewSource({ code: GOOD, stream: 'a', max_records: 3, zygote })
   assert.deepEqual(
-    { ...preview, execution_time_ms: 0 },
+    { ...preview, records: JSON.parse(String(preview.records)), execution_time_ms: 0 },
     {
       success: true,
       records: [0, 1, 2].map((i) => ({ id: String(i), data: { i } })),
-      partial_records: [],
       total_count: 3,
       execution_time_ms: 0,
       error: null,
@@ -100,7 +99,7 @@ test('a preview stops reading as soon as it has its records', async () => {
 test('a preview of a failing, invalid or unknown stream says why and gives no records', async () => {
   const failing = writeSource('print("before")\nyield SourceRecord("1", {})\nraise ValueError("no luck")')
   const preview = await previewSource({ code: failing, stream: 'a', zygote })
-  assert.deepEqual([preview.success, preview.records, preview.total_count], [false, [], 0])
+  assert.deepEqual([preview.success, preview.total_count], [false, 0])
   assert.equal(preview.error, 'ValueError: no luck')
   assert.equal(preview.logs[0], 'INFO before')
   assert.ok(preview.logs.some((line) => line.includes('raise ValueError("no luck")')))
@@ -110,7 +109,7 @@ test('a preview of a failing, invalid or unknown stream says why and gives no re
   assert.match(unknown.error ?? '', /unknown stream 'b'; the source has: a/)
 })
 
-test('a preview that fails keeps apart what was yielded before, however it ends', async () => {
+test('a preview that fails keeps what was yielded before, however it ends', async () => {
   const yielding = 'for i in range(3): yield SourceRecord(str(i), {"i": i})\n'
   const before = [0, 1, 2].map((i) => ({ id: String(i), data: { i } }))
   for (const [end, error] of [
@@ -122,8 +121,8 @@ test('a preview that fails keeps apart what was yielded before, however it ends'
     const code = writeSource(yielding + end)
     const preview = await previewSource({ code, stream: 'a', validate: false, wall_seconds: 2, zygote })
     assert.match(preview.error ?? '', error)
-    assert.deepEqual([preview.success, preview.records, preview.total_count], [false, [], 0])
-    assert.deepEqual(preview.partial_records, before, end)
+    assert.deepEqual([preview.success, preview.total_count], [false, 0])
+    assert.deepEqual(JSON.parse(String(preview.records)), before, end)
   }
 })
 
@@ -137,7 +136,7 @@ test('a required setting that is missing is named by preview, check and run befo
     const given = config === undefined ? {} : { config }
     const preview = await previewSource({ code, stream: 'a', zygote, ...given })
     assert.deepEqual([preview.success, preview.error, preview.logs.includes('INFO reads')], [false, error, false])
-    assert.deepEqual(await checkSource({ code, zygote, ...given }), { success: false, message: error })
+    await assert.rejects(requireConnection({ code, zygote, ...given }), { message: error })
     const { failure, logs } = await readSource(zygote, code, given)
     assert.deepEqual([failure?.kind, failure?.message], ['config', error])
     assert.ok(!logs.some((line) => line.includes('reads')))
@@ -145,9 +144,9 @@ test('a required setting that is missing is named by preview, check and run befo
 })
 
 test('a check answers what check_connection says', async () => {
-  const check = (body: string) => checkSource({ code: GOOD.replace('return True', body), zygote })
-  assert.deepEqual(await check('return True'), { success: true, message: 'the connection works' })
-  assert.equal((await check('return False')).success, false)
-  assert.deepEqual(await check('raise ValueError("wrong key")'), { success: false, message: 'ValueError: wrong key' })
-  assert.match((await check('pass')).message, /returned None; return True or False/)
+  const check = (body: string) => requireConnection({ code: GOOD.replace('return True', body), zygote })
+  await check('return True')
+  await assert.rejects(check('return False'), { kind: 'auth' })
+  await assert.rejects(check('raise ValueError("wrong key")'), { message: 'ValueError: wrong key' })
+  await assert.rejects(check('pass'), /returned None; return True or False/)
 })

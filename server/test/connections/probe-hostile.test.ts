@@ -1,4 +1,4 @@
-/** Servers that mean harm to whoever tries them out. The check runs in the process that serves everybody. */
+/** Servers that mean harm to whoever tries them out. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -52,13 +52,17 @@ test('a message without an end is cut off', async () => {
   assert.ok(body.message.length < 5000)
 })
 
-test('one organization tries out so many at a time; another is not held up', async () => {
+test('one organization tries out so many at a time, so many more wait, and another is not held up', async () => {
+  const AT_ONCE = 4
+  const IN_ALL = 64
   const hanging = Promise.withResolvers<void>()
   let waiting = 0
-  const port = await listen(() => {
-    if (++waiting === 16) hanging.resolve()
+  let released = false
+  const port = await listen((socket) => {
+    if (released) socket.destroy()
+    else if (++waiting === AT_ONCE) hanging.resolve()
   })
-  const checks = Array.from({ length: 16 }, () => check(port))
+  const checks = Array.from({ length: IN_ALL }, () => check(port))
   await hanging.promise
   const refused = await check(port)
   assert.equal(refused.status, 429)
@@ -66,6 +70,8 @@ test('one organization tries out so many at a time; another is not held up', asy
   const other = await registerPerson(app, 'Other')
   const answer = await app.call('POST', '/api/connectors/check', { as: other, body: { source: { name: 'dummy' } } })
   assert.equal(answer.body.success, true)
+  assert.equal(waiting, AT_ONCE)
+  released = true
   for (const socket of sockets) socket.destroy()
   for (const { status, body } of await Promise.all(checks)) assert.deepEqual([status, body.success], [200, false])
   assert.equal((await check(await listen((socket) => socket.destroy()))).status, 200)

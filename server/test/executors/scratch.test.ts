@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { ExecutorSettings } from '../../src/executors/messages.ts'
+import type { RunSettings } from '../../src/executors/messages.ts'
 import { createExecutorPool } from '../../src/executors/pool.ts'
 
-const settings = (): ExecutorSettings => ({
+const settings = (): RunSettings => ({
+  serves: 'runs',
   blobs: { DATA_DIR: path.join(tmpdir(), `sluice-scratch-test-${process.pid}`) },
   egress: { allow: [], self: [] },
   cell: { python: 'python3', sandbox: 'kernel', limits: {}, modules: [] },

@@ -65,7 +65,8 @@ test('a page far down costs as much as the first', async () => {
 
 const RUN = { organization_id: organization } as never
 const questions: Record<string, (db: Queryable) => Promise<unknown>> = {
-  'the output of a run by its id': (db) => findReadableParts(db, organization, ['00000000-0000-4000-8000-00000000ffff']),
+  'the output of a run by its id': (db) =>
+    findReadableParts(db, organization, ['00000000-0000-4000-8000-00000000ffff']),
   'what an organization stores': (db) =>
     findQuotaFault({ db: { control: db }, config: { ORG_STORAGE_GB: 1 } } as unknown as WorkerServices, RUN, []),
   'the next back-off': nextAvailableMs,

@@ -7,6 +7,7 @@ import type { Services } from '../../services.ts'
 import { type Actor, requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
+import { signalOf } from '../disconnect.ts'
 import { problems } from '../schemas/common.ts'
 import { CheckResult, DestinationInfo, Probe, SourceInfo, StreamsResult } from '../schemas/connectors.ts'
 
@@ -55,7 +56,7 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request) => checkConnector(services, probingActor(request), request.body),
+    (request, reply) => checkConnector(services, probingActor(request), request.body, signalOf(reply)),
   )
 
   app.post(
@@ -73,7 +74,7 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request) => listConnectorStreams(services, probingActor(request), request.body),
+    (request, reply) => listConnectorStreams(services, probingActor(request), request.body, signalOf(reply)),
   )
 }
 

@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import {
   createCustomSource,
@@ -9,7 +10,11 @@ import {
   updateCustomSource,
   validateSource,
 } from '../../connections/custom-sources.ts'
-import { checkCustomSource, previewCustomSource } from '../../connections/previews.ts'
+import {
+  checkCustomSource,
+  type PreviewResult as PreviewAnswer,
+  previewCustomSource,
+} from '../../connections/previews.ts'
 import { listPipelines } from '../../pipelines/list.ts'
 import type { Services } from '../../services.ts'
 import { requirePermission } from '../../tenancy/actor.ts'
@@ -50,10 +55,13 @@ export function customSourceRoutes(app: App, services: Services): void {
         tags,
         summary: 'Validate code; nothing is saved',
         body: ValidateSource,
-        response: { 200: ValidationResult, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+        response: {
+          200: ValidationResult,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+        },
       },
     },
-    (request) => validateSource(services, actorOf(request), request.body.code),
+    (request, reply) => validateSource(services, actorOf(request), request.body, signalOf(reply)),
   )
 
   app.post(
@@ -66,11 +74,12 @@ export function customSourceRoutes(app: App, services: Services): void {
         body: CreateCustomSource,
         response: {
           201: CustomSourceCreated,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'conflict'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'conflict', 'too_many_requests'),
         },
       },
     },
-    async (request, reply) => reply.code(201).send(await createCustomSource(services, actorOf(request), request.body)),
+    async (request, reply) =>
+      reply.code(201).send(await createCustomSource(services, actorOf(request), request.body, signalOf(reply))),
   )
 
   app.get(
@@ -113,11 +122,12 @@ export function customSourceRoutes(app: App, services: Services): void {
         body: UpdateCustomSource,
         response: {
           200: CustomSourceView,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'too_many_requests'),
         },
       },
     },
-    (request) => updateCustomSource(services, actorOf(request), request.params.id, request.body),
+    (request, reply) =>
+      updateCustomSource(services, actorOf(request), request.params.id, request.body, signalOf(reply)),
   )
 
   app.delete(
@@ -158,7 +168,8 @@ function trialRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request, reply) => previewCustomSource(services, actorOf(request), request.body, signalOf(reply)),
+    async (request, reply) =>
+      sendPreview(reply, await previewCustomSource(services, actorOf(request), request.body, signalOf(reply))),
   )
 
   app.post(
@@ -179,6 +190,18 @@ function trialRoutes(app: App, services: Services): void {
     (request, reply) =>
       checkCustomSource(services, actorOf(request), request.params.id, request.body ?? {}, signalOf(reply)),
   )
+}
+
+/** The records go out as they came: they are as large as an author likes, and parsing them here would cost everybody's time. */
+function sendPreview(reply: FastifyReply, { records, partial_records, ...rest }: PreviewAnswer): never {
+  const text = Buffer.concat([
+    Buffer.from(`${JSON.stringify(rest).slice(0, -1)},"records":`),
+    records,
+    Buffer.from(',"partial_records":'),
+    partial_records,
+    Buffer.from('}'),
+  ])
+  return reply.header('Content-Type', 'application/json; charset=utf-8').send(text) as never
 }
 
 function historyRoutes(app: App, { db }: Services): void {

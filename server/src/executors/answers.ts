@@ -1,0 +1,110 @@
+/**
+ * What the executor of a call may answer, by kind of call: types, lengths and numbers of everything. An executor has just
+ * handled the bytes of a tenant's code or server; until it passes here, what it says is theirs. Nothing is built from it
+ * and nothing is stored of it before.
+ */
+import type { FailureKind } from '../connectors/contract.ts'
+import type { FrameLimits } from './channel.ts'
+import type { CallKind } from './messages.ts'
+
+type Guard<T> = (value: unknown) => value is T
+type Guarded<G> = G extends Guard<infer T> ? T : never
+
+const is =
+  <T>(test: (value: unknown) => boolean): Guard<T> =>
+  (value): value is T =>
+    test(value)
+
+const flag = is<boolean>((value) => typeof value === 'boolean')
+const whole = (most: number) =>
+  is<number>((value) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most)
+const text = (most: number) => is<string>((value) => typeof value === 'string' && value.length <= most)
+const oneOf = <const T extends string>(...values: T[]) => is<T>((value) => values.includes(value as T))
+const nothing = is<null>((value) => value === null)
+const nullable = <T>(guard: Guard<T>) => is<T | null>((value) => value === null || guard(value))
+const list = <T>(most: number, item: Guard<T>) =>
+  is<T[]>((value) => Array.isArray(value) && value.length <= most && value.every(item))
+/** Exactly these fields. */
+const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
+  is<{ [K in keyof G]: Guarded<G[K]> }>(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      Object.keys(value).length === Object.keys(guards).length &&
+      Object.entries(guards).every(([name, guard]) => guard((value as Record<string, unknown>)[name])),
+  )
+
+/** Long enough that what is cut off here never shows: a message is redacted first and then made much shorter. */
+export const LONGEST_MESSAGE = 64 * 1024
+export const MOST_STREAMS = 100_000
+export const MOST_LOG_LINES = 10_000
+export const LONGEST_LOG_LINE = 512 * 1024
+const LONGEST_NAME = 500
+const MOST_FINDINGS = 1000
+const DAY_MS = 86_400_000
+
+const name = text(LONGEST_NAME)
+const findings = list(
+  MOST_FINDINGS,
+  fields({
+    line: whole(2 ** 31),
+    column: whole(2 ** 31),
+    message: text(LONGEST_MESSAGE),
+    severity: oneOf('error', 'warning'),
+  }),
+)
+
+const answers = {
+  self_test: fields({ ok: flag, reason: text(LONGEST_MESSAGE) }),
+  check: nothing,
+  streams: list(MOST_STREAMS, text(LONGEST_MESSAGE)),
+  /** The records are the body, as JSON text. */
+  preview: fields({
+    success: flag,
+    total_count: whole(1000),
+    execution_time_ms: whole(DAY_MS),
+    error: nullable(text(LONGEST_MESSAGE)),
+    logs: list(MOST_LOG_LINES, text(LONGEST_LOG_LINE)),
+  }),
+  validate: fields({
+    valid: flag,
+    errors: findings,
+    warnings: findings,
+    extracted_source_name: nullable(name),
+    extracted_streams: nullable(list(1000, name)),
+    extracted_schema: fields({
+      config_class_name: nullable(name),
+      config_fields: list(500, fields({ name, type_hint: nullable(name), required: flag })),
+      auth_class_name: nullable(name),
+      auth_type: nullable(name),
+    }),
+  }),
+} satisfies Record<CallKind, Guard<unknown>>
+
+export type Answers = { [K in CallKind]: Guarded<(typeof answers)[K]> }
+
+export const isAnswer = <K extends CallKind>(kind: K, value: unknown): value is Answers[K] =>
+  (answers[kind] as Guard<unknown>)(value)
+
+/** What one frame may hold. The body of a preview is its records, of which a cell gives 16 MB and the commas between them. */
+export const CALL_FRAME_LIMITS: FrameLimits = { head: 4 * 1024 * 1024, body: 17 * 1024 * 1024 }
+
+const kinds: readonly FailureKind[] = [
+  'config',
+  'auth',
+  'source',
+  'destination',
+  'sandbox',
+  'timeout',
+  'memory',
+  'limit',
+  'rate_limited',
+  'internal',
+]
+
+export const isFailure = fields({
+  type: oneOf('failure'),
+  kind: oneOf(...kinds),
+  message: text(LONGEST_MESSAGE),
+  reusable: flag,
+})

@@ -1,0 +1,169 @@
+/**
+ * Inside an executor that serves calls: what somebody waits for, one at a time. Each call has an egress of its own, which
+ * ends with it and takes its connections along. What a call needs is loaded when the first one needs it.
+ */
+import type { BlobStore } from '../blobs/blobs.ts'
+import { ConnectorError, type Context, type OutputReader, type Source } from '../connectors/contract.ts'
+import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import type { Egress } from '../egress/policy.ts'
+import { type Answers, CALL_FRAME_LIMITS, isAnswer } from './answers.ts'
+import { createCallEgress } from './call-egress.ts'
+import type { Channel } from './channel.ts'
+import type { CallInputs, CallKind, CallSettings, FromCall, ProbeInput, Served, ToExecutor } from './messages.ts'
+import { cutMessage } from './reports.ts'
+
+type CallMessage = Extract<ToExecutor, { type: 'call' }>
+
+type SourceEndpoint = Extract<ProbeInput['endpoint'], { type: 'source' }>
+
+interface CallHost {
+  egress: Egress
+  /** Aborted at the deadline. */
+  signal: AbortSignal
+  /** What a cell may take. */
+  wall_seconds: number
+}
+
+type Performed<K extends CallKind> = { answer: Answers[K]; body?: Buffer }
+type Performers = { [K in CallKind]: (input: CallInputs[K], host: CallHost) => Promise<Performed<K>> }
+
+const performers: Performers = {
+  async self_test() {
+    const { getZygote } = await import('../cell/provider.ts')
+    return { answer: await getZygote().selfTest() }
+  },
+  async check(input, host) {
+    const { endpoint } = input
+    const { findDestination } = await import('../connectors/registry.ts')
+    const { applyDefaults } = await import('../connectors/settings/settings.ts')
+    const context = await makeContext(input, host)
+    if (endpoint.type === 'destination') {
+      const destination = findDestination(endpoint.name)!
+      await destination.check({ ...context, config: applyDefaults(destination.settings, endpoint.config) })
+    } else {
+      const source = await openSource(endpoint)
+      const config = applyDefaults(source.settings, endpoint.config)
+      await source.check({ ...context, config, ...(await authenticate(endpoint, host)) })
+    }
+    return { answer: null }
+  },
+  async streams(input, host) {
+    const { endpoint } = input
+    if (endpoint.type === 'destination') throw new Error('only a source has streams')
+    const { applyDefaults } = await import('../connectors/settings/settings.ts')
+    const source = await openSource(endpoint)
+    const config = applyDefaults(source.settings, endpoint.config)
+    const context = await makeContext(input, host)
+    return { answer: await source.listStreams({ ...context, config, ...(await authenticate(endpoint, host)) }) }
+  },
+  async preview(input, host) {
+    const { previewSource } = await import('../cell/preview.ts')
+    const { records, ...answer } = await previewSource({ ...input, ...host })
+    return { answer: { ...answer, error: answer.error && cutMessage(answer.error) }, body: records }
+  },
+  async validate({ code, source_name }, { signal }) {
+    const { validateCode } = await import('../cell/validate.ts')
+    return { answer: await validateCode(code, source_name, { signal }) }
+  },
+}
+
+/** Everything but the settings and the stream, which are the connector's own. */
+async function makeContext({ outputs }: ProbeInput, { egress, signal }: CallHost): Promise<Omit<Context, 'config'>> {
+  const quiet = () => {}
+  const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
+  return { egress, signal, log, fault: quiet, outputs: await openOutputs(outputs) }
+}
+
+/** The authentication of a source, and requests that carry it. */
+async function authenticate({ authentication }: SourceEndpoint, { egress, signal }: CallHost) {
+  const { createFetch } = await import('../connectors/authentication/fetch.ts')
+  return { authentication, fetch: createFetch({ egress, authentication, signal }) }
+}
+
+async function openOutputs(outputs: ProbeInput['outputs']): Promise<OutputReader> {
+  if (outputs === null) return { parts: () => null, blobs: NO_BLOBS }
+  const { openBlobs } = await import('../blobs/open.ts')
+  return { parts: (id) => outputs.parts[id.toLowerCase()] ?? null, blobs: openBlobs(outputs.blobs) }
+}
+
+/** A source that names no output has no use for the blob store, and did not get the way to it. */
+const NO_BLOBS = new Proxy({} as BlobStore, {
+  get() {
+    throw new Error('this call has no blob store')
+  },
+})
+
+async function openSource(endpoint: SourceEndpoint): Promise<Source> {
+  if (endpoint.custom === null) return (await import('../connectors/registry.ts')).findSource(endpoint.name)!
+  const { pythonSource } = await import('../cell/python-source.ts')
+  const { code, streams } = endpoint.custom
+  const { name } = endpoint
+  return pythonSource({ source_name: name, display_name: name, description: '', code, streams }) as unknown as Source
+}
+
+export async function serveCalls(settings: CallSettings, channel: Channel): Promise<Served> {
+  const { configureCells, getZygote } = await import('../cell/provider.ts')
+  configureCells(settings.cell)
+  // Ahead of the first call, which then finds a sealed cell waiting.
+  getZygote()
+  const send = (message: FromCall, body?: Buffer): void => channel.send(message, body)
+  // A driver that is handed nonsense may throw where nobody can catch it. The caller is told, and the API ends this process.
+  process.on('uncaughtException', (error) => {
+    send({ type: 'failure', kind: 'internal', message: explain(error), reusable: false })
+  })
+  return {
+    async preload() {
+      const parts = [import('../connectors/registry.ts'), import('../cell/preview.ts'), import('../cell/validate.ts')]
+      await Promise.all([...parts, import('undici')])
+    },
+    receive(message) {
+      if (message.type !== 'call') return
+      send({ type: 'begun' })
+      void performCall(message, send)
+    },
+  }
+}
+
+async function performCall(message: CallMessage, send: (message: FromCall, body?: Buffer) => void): Promise<void> {
+  const { kind, input } = message.call
+  const deadline = AbortSignal.timeout(message.deadline_ms + LATE_MS)
+  const { egress, close } = createCallEgress(message.egress)
+  let result: { message: FromCall; body?: Buffer | undefined }
+  try {
+    const perform = performers[kind] as (input: unknown, host: CallHost) => Promise<Performed<CallKind>>
+    const host = { egress, signal: deadline, wall_seconds: message.deadline_ms / 1000 }
+    const { answer, body } = await Promise.race([perform(input, host), rejectAt(deadline)])
+    requireFit(kind, answer)
+    result = { message: { type: 'answer', answer, reusable: !duckdbWasOpened() }, body }
+  } catch (error) {
+    const known = error instanceof ConnectorError
+    const late = deadline.aborted && !known
+    result = {
+      message: {
+        type: 'failure',
+        kind: late ? 'timeout' : known ? error.kind : 'internal',
+        message: late ? `There was no answer within ${message.deadline_ms / 1000} seconds` : explain(error),
+        // What did not end when it was told to may still be at work.
+        reusable: !deadline.aborted && !duckdbWasOpened(),
+      },
+    }
+  }
+  // Before the answer: afterwards the process may already be at another call.
+  await close()
+  send(result.message, result.body)
+}
+
+/** A cell tells by itself that its time is up, and what it wrote to its log; that answer is awaited a little longer. */
+const LATE_MS = 500
+
+const rejectAt = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+
+/** What the API would refuse is refused here, where it can still be said why. */
+function requireFit(kind: CallKind, answer: unknown): void {
+  if (!isAnswer(kind, answer) || Buffer.byteLength(JSON.stringify(answer)) > CALL_FRAME_LIMITS.head - 1024)
+    throw new ConnectorError('limit', 'The answer is larger than can be shown; ask for less')
+}
+
+const explain = (error: unknown): string =>
+  cutMessage(error instanceof Error ? error.message || error.name : String(error))

@@ -1,0 +1,111 @@
+/**
+ * One call in one executor, seen from the API: sent, watched, and believed only after a look at what came back. However the
+ * executor behaves, this ends: by its answer, its death, the deadline, its memory, or because the caller went away.
+ */
+import type { FailureKind } from '../connectors/contract.ts'
+import { type Answers, isAnswer, isFailure } from './answers.ts'
+import type { Call, CallKind, EgressSettings, FromCall } from './messages.ts'
+import type { ExecutorEnd, ExecutorProcess } from './process.ts'
+
+export type CallResult<K extends CallKind> =
+  | { ok: true; answer: Answers[K]; body: Buffer }
+  | { ok: false; kind: FailureKind; message: string }
+
+export interface CallOutcome<K extends CallKind> {
+  result: CallResult<K>
+  /** The call ended by itself, in a way that is allowed to. */
+  clean: boolean
+  /** What the operator should know. Never holds a text of the executor, which may be a tenant's. */
+  complaint?: string
+}
+
+export interface CallLimits {
+  egress: EgressSettings
+  memoryMb: number
+  /** From the moment it begins. The executor ends the call at this time by itself, and says so better than we can. */
+  deadlineMs: number
+  /** A process that waits begins at once, unless it was stopped or something it was left with keeps it busy. */
+  beginMs: number
+  signal?: AbortSignal | undefined
+}
+
+/** The side of a process that the pool hands to a call. */
+export interface CallExecutor {
+  process: ExecutorProcess
+  /** Who hears its messages. Null: nobody asked it anything. */
+  listener: ((message: unknown, body: Buffer) => void) | null
+}
+
+/** An executor that did not end the call by itself is killed so much after the deadline. */
+const GRACE_MS = 2000
+const MEMORY_CHECK_MS = 50
+
+/** Null: it never began, so another process may do it. Rejects by the signal alone. */
+export async function performCall<K extends CallKind>(
+  executor: CallExecutor,
+  call: Call<K>,
+  limits: CallLimits,
+): Promise<CallOutcome<K> | null> {
+  const { process } = executor
+  const { promise, resolve, reject } = Promise.withResolvers<CallOutcome<K> | null>()
+  const fail = (kind: FailureKind, message: string, complaint?: string) =>
+    resolve({ result: { ok: false, kind, message }, clean: false, ...(complaint && { complaint }) })
+  const abort = () => reject(limits.signal!.reason)
+  let deadline: NodeJS.Timeout | undefined
+  const begin = setTimeout(() => resolve(null), limits.beginMs)
+  const memory = setInterval(() => {
+    if (process.residentMb() > limits.memoryMb)
+      fail('memory', `This took more than ${limits.memoryMb} MB of memory, which is the most for it`)
+  }, MEMORY_CHECK_MS)
+  executor.listener = (message, body) => {
+    const { type } = (message ?? {}) as Partial<FromCall>
+    if (type === 'begun' && deadline === undefined) {
+      clearTimeout(begin)
+      deadline = setTimeout(
+        () => fail('timeout', `There was no answer within ${limits.deadlineMs / 1000} seconds`),
+        limits.deadlineMs + GRACE_MS,
+      )
+      return
+    }
+    const outcome = deadline === undefined ? null : readOutcome(call.kind, message, body)
+    if (outcome) resolve(outcome)
+    else fail('internal', BROKEN, `an executor answered a ${call.kind} with what cannot be an answer`)
+  }
+  void process.ended.then((end) => (deadline === undefined ? resolve(null) : resolve(explainEnd(end, limits))))
+  limits.signal?.addEventListener('abort', abort, { once: true })
+  try {
+    limits.signal?.throwIfAborted()
+    process.send({ type: 'call', call, egress: limits.egress, deadline_ms: limits.deadlineMs })
+    return await promise
+  } finally {
+    executor.listener = null
+    clearTimeout(begin)
+    clearTimeout(deadline)
+    clearInterval(memory)
+    limits.signal?.removeEventListener('abort', abort)
+  }
+}
+
+const BROKEN = 'What the server or the code sent broke the process that handled it'
+
+/** Null where it is neither an answer nor a failure that could be true. */
+function readOutcome<K extends CallKind>(kind: K, message: unknown, body: Buffer): CallOutcome<K> | null {
+  if (isFailure(message)) {
+    const { kind, message: text, reusable } = message
+    return body.length > 0 ? null : { result: { ok: false, kind, message: text }, clean: reusable }
+  }
+  const { type, answer, reusable } = (message ?? {}) as Partial<Extract<FromCall, { type: 'answer' }>>
+  if (type !== 'answer' || typeof reusable !== 'boolean' || !isAnswer(kind, answer)) return null
+  return { result: { ok: true, answer, body }, clean: reusable }
+}
+
+function explainEnd<K extends CallKind>({ signal, stderr }: ExecutorEnd, { memoryMb }: CallLimits): CallOutcome<K> {
+  const ended = (kind: FailureKind, message: string, complaint: string): CallOutcome<K> => ({
+    result: { ok: false, kind, message },
+    clean: false,
+    complaint,
+  })
+  if (/heap out of memory|Allocation failed/i.test(stderr))
+    return ended('memory', `This took more than ${memoryMb} MB of memory, which is the most for it`, 'out of memory')
+  return ended('internal', BROKEN, `an executor ended in the middle of a call${signal ? ` by ${signal}` : ''}`)
+}

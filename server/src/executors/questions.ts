@@ -1,0 +1,36 @@
+/** Inside an executor: what it asks of its service, which alone reaches the database, and waits for. */
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import { ConnectorError } from '../connectors/contract.ts'
+import type { ToExecutor, TokenQuestion } from './messages.ts'
+
+interface Asked {
+  resolve(answer: string): void
+  reject(error: Error): void
+}
+
+export class Questions {
+  readonly #asked = new Map<number, Asked>()
+  #nextId = 1
+
+  ask(send: (id: number) => void): Promise<string> {
+    const id = this.#nextId++
+    return new Promise((resolve, reject) => {
+      this.#asked.set(id, { resolve, reject })
+      send(id)
+    })
+  }
+
+  answer(message: ToExecutor): void {
+    if (!('id' in message)) return
+    const asked = this.#asked.get(message.id)
+    this.#asked.delete(message.id)
+    if (message.type === 'refused') asked?.reject(new ConnectorError('internal', message.message))
+    else asked?.resolve(message.type === 'refresh_token' ? message.token : '')
+  }
+}
+
+/** Refresh tokens are stored by the service. */
+export const storedElsewhere = (questions: Questions, send: (question: TokenQuestion) => void): RefreshTokens => ({
+  begin: (held) => questions.ask((id) => send({ type: 'refresh_begin', id, held })),
+  end: (used, rotated) => questions.ask((id) => send({ type: 'refresh_end', id, used, rotated })),
+})

@@ -1,0 +1,124 @@
+/** Inside an executor that serves runs. Whatever is to be kept is asked of the worker. */
+
+import { openBlobs } from '../blobs/open.ts'
+import { configureCells } from '../cell/provider.ts'
+import { createRedactor } from '../cell/redact.ts'
+import { createFetch } from '../connectors/authentication/fetch.ts'
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import { ConnectorError, type RunLog, type Source } from '../connectors/contract.ts'
+import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import { createRedact } from '../connectors/settings/redact.ts'
+import { createEgress } from '../egress/policy.ts'
+import { usualSizes } from '../engine/checkpoints.ts'
+import { executeRun } from '../engine/execute.ts'
+import type { Host, Job } from '../engine/job.ts'
+import type { Channel } from './channel.ts'
+import type { FromExecutor, RunSettings, Served } from './messages.ts'
+import { Questions, storedElsewhere } from './questions.ts'
+import { cutMessage } from './reports.ts'
+
+type Send = (message: FromExecutor) => void
+
+export function serveRuns(settings: RunSettings, channel: Channel): Served {
+  const send: Send = (message) => channel.send(message)
+  const questions = new Questions()
+  const host = openHost(settings, send, questions)
+  return {
+    // Everything came with this file.
+    async preload() {},
+    receive(message) {
+      if (message.type === 'run') void performRun(message.job, host, send)
+      else questions.answer(message)
+    },
+  }
+}
+
+/** What a run is given, apart from its log. */
+function openHost(settings: RunSettings, send: Send, questions: Questions): (log: BatchedLog) => Host {
+  const base = { blobs: openBlobs(settings.blobs), egress: createEgress(settings.egress) }
+  configureCells(settings.cell)
+  const refreshTokens: RefreshTokens = storedElsewhere(questions, send)
+  return (log) => ({
+    ...base,
+    log,
+    signal: new AbortController().signal,
+    fault() {},
+    checkpointEvery: { ...usualSizes, ms: settings.checkpointMs },
+    // A cancel ends this whole process, so there is never one that was heard and did not.
+    mayBegin() {},
+    async saveCheckpoint(checkpoint) {
+      await questions.ask((id) => send({ type: 'checkpoint', id, checkpoint }))
+    },
+    authenticate(authentication, signal) {
+      const fetch = createFetch({ egress: base.egress, authentication, signal, refreshTokens })
+      log.hide(() => fetch.obtained)
+      return fetch
+    },
+    progress: (counts) => send({ type: 'progress', counts }),
+    saveSchema: (columns, changes) => send({ type: 'schema', columns, changes }),
+    resolveSource: openCustomSource,
+  })
+}
+
+async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Send): Promise<void> {
+  const log = batchedLog(send)
+  try {
+    const outcome = await executeRun(job, hostOf(log))
+    log.flush()
+    // DuckDB over a tenant's file is a large native parser fed with foreign bytes: what it may have done ends with the process.
+    send({ type: 'success', outcome, reusable: !duckdbWasOpened() })
+  } catch (error) {
+    log.flush()
+    const known = error instanceof ConnectorError ? error : null
+    const message = known?.message ?? `An unforeseen error: ${error instanceof Error ? error.message : String(error)}`
+    send({
+      type: 'failure',
+      kind: known?.kind ?? 'internal',
+      message: cutMessage(log.redact(message)),
+      transient: known?.transient ?? false,
+    })
+  }
+}
+
+async function openCustomSource(source: Job['source']): Promise<Source> {
+  const { pythonSource } = await import('../cell/python-source.ts')
+  return pythonSource({
+    source_name: source.name,
+    display_name: source.name,
+    description: '',
+    code: source.custom!.code,
+    streams: [source.stream],
+  }) as unknown as Source
+}
+
+interface BatchedLog extends RunLog {
+  flush(): void
+  /** Keeps these out of the log from now on: tokens that were obtained while the run goes on, unknown to the worker. */
+  hide(secrets: () => readonly string[]): void
+  redact(text: string): string
+}
+
+/** Lines that come in the same turn travel together. */
+function batchedLog(send: Send): BatchedLog {
+  let hidden: () => readonly string[] = () => []
+  const redact = createRedactor(() => hidden(), createRedact)
+  let entries: Extract<FromExecutor, { type: 'log' }>['entries'] = []
+  const flush = () => {
+    if (entries.length > 0) send({ type: 'log', entries })
+    entries = []
+  }
+  const add = (level: (typeof entries)[number][0]) => (message: string) => {
+    if (entries.push([level, redact(message)]) === 1) setImmediate(flush)
+  }
+  return {
+    debug: add('debug'),
+    info: add('info'),
+    warn: add('warn'),
+    error: add('error'),
+    flush,
+    redact,
+    hide(secrets) {
+      hidden = secrets
+    },
+  }
+}

@@ -1,0 +1,240 @@
+/** The API's pool beside processes that lie, flood, hang, stop or die: each costs its own caller an error, and nobody else. */
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { type CallPoolOptions, createCallPool } from '../../src/executors/call-pool.ts'
+import { findTree, isAlive, waitUntilGone } from '../harness/processes.ts'
+
+const entry = path.join(import.meta.dirname, 'hostile-executor.ts')
+const complaints: string[] = []
+
+function openPool(options: Partial<CallPoolOptions> = {}) {
+  const pool = createCallPool({
+    settings: () => ({ serves: 'calls', cell: { python: 'python3', sandbox: 'kernel', limits: {}, modules: [] } }),
+    egress: () => ({ allow: [], self: [] }),
+    memoryMb: 256,
+    concurrency: 4,
+    perOrganization: 2,
+    warn: (complaint) => void complaints.push(complaint),
+    deadlineMs: 1000,
+    entry,
+    ...options,
+  })
+  after(() => pool.close())
+  /** Resolves with the answer's source name, or the kind of the failure. */
+  const run = async (organization: string, code: string, signal?: AbortSignal): Promise<string> => {
+    const result = await pool.run(organization, 'validate', { code, source_name: null }, signal)
+    return result.ok ? (result.answer.extracted_source_name ?? '') : result.kind
+  }
+  return { pool, run }
+}
+
+const { pool, run } = openPool()
+const PID = "say('begun'); answer({ extracted_source_name: String(pid) })"
+const livesNot = (pid: string) => waitUntilGone(() => findTree(Number(pid)).filter(isAlive), 5000)
+
+test('a process is used again by its own organization, and by no other', async () => {
+  const first = await run('a', PID)
+  assert.equal(await run('a', PID), first)
+  const other = await run('b', PID)
+  assert.notEqual(other, first)
+  assert.deepEqual([await run('a', PID), await run('b', PID)], [first, other])
+})
+
+test('a failure that is expected keeps the process, everything else ends it', async () => {
+  const failing = (reusable: boolean) =>
+    `say('begun'); say('failure', { kind: 'auth', message: 'no', reusable: ${reusable} })`
+  const first = await run('c', PID)
+  assert.equal(await run('c', failing(true)), 'auth')
+  assert.equal(await run('c', PID), first)
+  assert.equal(await run('c', failing(false)), 'auth')
+  assert.notEqual(await run('c', PID), first)
+  assert.deepEqual(await livesNot(first), [])
+})
+
+test('an answer that cannot be true is refused, and its process killed', async () => {
+  const long = "'x'.repeat(100_000)"
+  for (const lie of [
+    'answer({ valid: 1 })',
+    'answer({ more: true })',
+    `answer({ extracted_source_name: ${long} })`,
+    'answer({ extracted_streams: Array(1001).fill("a") })',
+    'answer({ extracted_streams: "a" })',
+    'answer({ errors: Array(1001).fill({ line: 1, column: 0, message: "", severity: "error" }) })',
+    'answer({ errors: [{ line: -1, column: 0, message: "", severity: "error" }] })',
+    'answer({ errors: [{ line: 1.5, column: 0, message: "", severity: "error" }] })',
+    `answer({ errors: [{ line: 1, column: 0, message: ${long}, severity: "error" }] })`,
+    'answer({ errors: [{ line: 1, column: 0, message: "", severity: "fatal" }] })',
+    'answer({ extracted_schema: null })',
+    'answer({ extracted_schema: [] })',
+    "say('answer', { answer: null, reusable: true })",
+    "say('answer', { reusable: true })",
+    "say('failure', { kind: 'toString', message: 'x', reusable: true })",
+    `say('failure', { kind: 'auth', message: ${long}, reusable: true })`,
+    "say('failure', { kind: 'auth', message: {}, reusable: true })",
+    "say('success', {})",
+    "say('begun')",
+    "say('constructor')",
+    'raw(Buffer.from([4, 0, 0, 0, 0, 0, 0, 0, 110, 117, 108, 108]))',
+    'raw(Buffer.from([2, 0, 0, 0, 0, 0, 0, 0, 123, 123]))',
+    'raw(Buffer.alloc(8))',
+  ])
+    assert.equal(await run('liar', `say('begun'); ${lie}`), 'internal', lie)
+  assert.equal(await run('liar', 'answer()'), 'internal', 'an answer before it has begun')
+  assert.match(await run('liar', PID), /^\d+$/)
+})
+
+test('a flood is cut off before it fills the memory of the service', async () => {
+  const before = process.memoryUsage().rss
+  const endless =
+    'const chunk = Buffer.alloc(1 << 20, 120); const go = () => { while (raw(chunk)); setImmediate(go) }; go()'
+  for (const flood of [
+    // A head, and a body, of four gigabytes.
+    `say('begun'); raw(Buffer.from([255, 255, 255, 255, 0, 0, 0, 0])); ${endless}`,
+    `say('begun'); raw(Buffer.from([2, 0, 0, 0, 255, 255, 255, 255])); ${endless}`,
+    `say('begun'); ${endless}`,
+    "say('begun'); setInterval(() => { for (let n = 0; n < 1000; n++) say('begun') })",
+    "setInterval(() => { for (let n = 0; n < 1000; n++) say('ready') })",
+    "say('begun'); process.stderr.on('error', () => {}); const go = () => { process.stderr.write('x'.repeat(1 << 20)); setImmediate(go) }; go()",
+  ])
+    assert.match(await run('flood', flood), /^(internal|timeout)$/, flood)
+  const grown = (process.memoryUsage().rss - before) / 1024 / 1024
+  assert.ok(grown < 64, `${grown} MB more`)
+  assert.match(await run('flood', PID), /^\d+$/)
+})
+
+test('a process that hangs, or is stopped, is killed at the deadline with all that it started', async () => {
+  for (const hang of ['for (;;);', "process.kill(pid, 'SIGSTOP')", '', "process.on('SIGTERM', () => {})"]) {
+    const first = await run('slow', PID)
+    const tree = findTree(Number(first))
+    const started = performance.now()
+    assert.equal(await run('slow', `say('begun'); setImmediate(() => { ${hang} })`), 'timeout', hang)
+    assert.ok(performance.now() - started < 5000)
+    assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 5000), [])
+  }
+})
+
+test('a process that was stopped while it waited costs the next call a moment, not an error', async () => {
+  const patient = openPool({ beginMs: 300 })
+  const first = await patient.run('a', PID)
+  process.kill(Number(first), 'SIGSTOP')
+  const second = await patient.run('a', PID)
+  assert.match(second, /^\d+$/)
+  assert.notEqual(second, first)
+  assert.deepEqual(await livesNot(first), [])
+})
+
+test('a process that dies costs its caller an error that does not tell what it said last', async () => {
+  for (const death of [
+    'process.exit(0)',
+    "process.kill(pid, 'SIGKILL')",
+    "throw new Error('the secret')",
+    'process.abort()',
+  ]) {
+    const code = `say('begun'); setImmediate(() => { ${death} })`
+    const result = await pool.run('dying', 'validate', { code, source_name: null })
+    assert.ok(!result.ok && result.kind === 'internal', death)
+    assert.doesNotMatch(result.message, /secret/)
+  }
+  assert.doesNotMatch(complaints.join(), /secret/)
+  const first = await run('dying', PID)
+  process.kill(Number(first), 'SIGKILL')
+  assert.match(await run('dying', PID), /^\d+$/, 'killed while it waited')
+})
+
+test('a process that never begins is tried once more elsewhere, then it is an error', async () => {
+  const { run } = openPool({ beginMs: 200 })
+  await run('a', PID)
+  assert.equal(await run('a', 'process.exit(1)'), 'internal')
+  assert.match(await run('a', PID), /^\d+$/)
+})
+
+test('a process that grows past its memory is killed', async () => {
+  const growing = "say('begun'); const held = []; setInterval(() => held.push(Buffer.alloc(16 << 20, 1)), 1)"
+  assert.equal(await run('large', growing), 'memory')
+  const heap = "say('begun'); const held = []; for (;;) held.push(new Array(10_000).fill(held.length))"
+  assert.equal(await run('large', heap), 'memory')
+})
+
+test('a process that speaks without being asked is not used again', async () => {
+  const first = await run('eager', `${PID}; setTimeout(() => answer(), 20)`)
+  assert.deepEqual(await livesNot(first), [])
+  assert.ok(complaints.includes('an executor spoke without being asked'))
+  assert.notEqual(await run('eager', PID), first)
+})
+
+test('a caller who goes away ends the call, whether it waits or runs', async () => {
+  const { pool, run } = openPool({ concurrency: 2, perOrganization: 1 })
+  const first = await run('a', PID)
+  const gone = new AbortController()
+  const running = run('a', "say('begun')", gone.signal)
+  const waitingGone = new AbortController()
+  const waiting = run('a', PID, waitingGone.signal)
+  waitingGone.abort()
+  await assert.rejects(waiting, { code: 'invalid_input' })
+  gone.abort()
+  await assert.rejects(running, { code: 'invalid_input' })
+  assert.deepEqual(await livesNot(first), [])
+  await assert.rejects(run('a', PID, gone.signal), { code: 'invalid_input' })
+  assert.match(await run('a', PID), /^\d+$/)
+  await pool.close()
+  await assert.rejects(run('a', PID), { code: 'unavailable' })
+})
+
+test('a hundred calls of one organization hold up nobody else', async () => {
+  const busy = openPool({ concurrency: 4, perOrganization: 2 })
+  await busy.run('other', PID)
+  const slow = "say('begun'); setTimeout(answer, 100)"
+  let done = 0
+  const flood = Array.from({ length: 100 }, () =>
+    busy.run('crowd', slow).then(
+      () => {
+        done++
+        return 200
+      },
+      (error) => error.status,
+    ),
+  )
+  await busy.run('other', PID)
+  assert.ok(done < 20, `${done} of the crowd were served first`)
+  const answers = await Promise.all(flood)
+  assert.equal(answers.filter((status) => status === 200).length, 62, 'two at work and sixty in the line')
+  assert.ok(answers.every((status) => status === 200 || status === 429))
+})
+
+test('there are never more processes than calls that may be under way, and one', async () => {
+  const small = openPool({ concurrency: 2, perOrganization: 2 })
+  const pids = new Set<string>()
+  for (let round = 0; round < 2; round++)
+    for (const organization of ['a', 'b', 'c', 'd']) pids.add(await small.run(organization, PID))
+  const living = () => [...pids].flatMap((pid) => findTree(Number(pid)).filter(isAlive))
+  await waitUntilGone(() => living().slice(3), 5000)
+  assert.ok(living().length <= 3, `${living().length} of ${pids.size}`)
+})
+
+test('without room for temporary files a call fails, and the next one finds it again', async () => {
+  const folder = process.env.TMPDIR
+  const { run, pool } = openPool()
+  try {
+    // As a full disk does, a file in the place of the folder refuses a new folder in it.
+    process.env.TMPDIR = entry
+    assert.equal(await run('a', PID), 'internal')
+  } finally {
+    if (folder === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = folder
+  }
+  assert.match(await run('a', PID), /^\d+$/)
+  await pool.close()
+})
+
+test('the temporary files of a process go with it', async () => {
+  const { run, pool } = openPool()
+  const made = `require = process.getBuiltinModule; const file = require('path').join(require('os').tmpdir(), 'left'); require('fs').writeFileSync(file, ''); say('begun'); answer({ extracted_source_name: file })`
+  const file = await run('a', made)
+  assert.equal(existsSync(file), true)
+  await pool.close()
+  assert.equal(existsSync(path.dirname(file)), false)
+  assert.equal(readdirSync(tmpdir()).includes(path.basename(path.dirname(file))), false)
+})
