@@ -58,7 +58,7 @@ export async function validateSource(
   signal: AbortSignal,
 ): Promise<ValidationResult> {
   checkCodeSize(code)
-  const result = await calls.run(actor.organization_id, 'validate', { code, source_name }, signal)
+  const result = await calls.run(actor.organization_id, 'validate', { code, source_name }, { signal })
   return result.ok ? result.answer : unreadable(trimError(result.message))
 }
 

@@ -52,7 +52,7 @@ export async function previewCustomSource(
     validate: code !== saved?.code,
   }
   const started = performance.now()
-  const result = await services.calls.run(actor.organization_id, 'preview', call, signal)
+  const result = await services.calls.run(actor.organization_id, 'preview', call, { signal })
   const none = { records: NO_RECORDS, partial_records: NO_RECORDS }
   if (result.ok) {
     const { success } = result.answer
@@ -79,7 +79,7 @@ export async function checkCustomSource(
     config: config ?? {},
     custom: { code, streams },
   }
-  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, signal)
+  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, { signal })
   if (result.ok) return { success: true, message: 'the connection works' }
   return { success: false, message: trimError(result.message) }
 }

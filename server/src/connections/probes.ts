@@ -10,6 +10,7 @@ import { isObject } from '../connectors/settings/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError } from '../errors.ts'
+import type { CallResult } from '../executors/call.ts'
 import type { CallPool } from '../executors/call-pool.ts'
 import type { ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
@@ -20,6 +21,7 @@ import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { findReadableParts } from './readable-outputs.ts'
 import { loadReferences, outputsOf, wantedBy } from './references.ts'
+import { createRefreshTokens } from './refresh-tokens.ts'
 import {
   type ResolvedDestination,
   type ResolvedSource,
@@ -52,11 +54,10 @@ export async function checkConnector(
   input: ProbeInput,
   signal: AbortSignal,
 ): Promise<Omit<ProbeResult, 'streams'>> {
-  const { endpoint, redact } = await readProbe(services, actor, input)
-  const outputs = await findOutputs(services, actor, endpoint)
-  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs }, signal)
+  const probed = await readProbe(services, actor, input)
+  const result = await callExecutor(services, actor, 'check', probed, signal)
   if (result.ok) return { success: true, message: 'The connection works' }
-  return { success: false, message: trimError(redact(result.message)) }
+  return { success: false, message: trimError(probed.redact(result.message)) }
 }
 
 export async function listConnectorStreams(
@@ -65,11 +66,11 @@ export async function listConnectorStreams(
   input: ProbeInput,
   signal: AbortSignal,
 ): Promise<ProbeResult> {
-  const { endpoint, redact } = await readProbe(services, actor, input)
-  if (endpoint.type === 'destination') throw new AppError('invalid_input', 'destination: only a source has streams')
-  const outputs = await findOutputs(services, actor, endpoint)
-  const result = await services.calls.run(actor.organization_id, 'streams', { endpoint, outputs }, signal)
-  if (!result.ok) return { success: false, message: trimError(redact(result.message)), streams: [] }
+  const probed = await readProbe(services, actor, input)
+  if (probed.endpoint.type === 'destination')
+    throw new AppError('invalid_input', 'destination: only a source has streams')
+  const result = await callExecutor(services, actor, 'streams', probed, signal)
+  if (!result.ok) return { success: false, message: trimError(probed.redact(result.message)), streams: [] }
   return { success: true, message: `${result.answer.length} streams`, streams: result.answer }
 }
 
@@ -77,6 +78,33 @@ export async function listConnectorStreams(
 interface Probed {
   endpoint: ProbedEndpoint
   redact: (text: string) => string
+  /** Where its authentication is stored. */
+  saved_connector_id: string | null
+}
+
+async function callExecutor<K extends 'check' | 'streams'>(
+  services: ProbeServices,
+  actor: Actor,
+  kind: K,
+  probed: Probed,
+  signal: AbortSignal,
+): Promise<CallResult<K>> {
+  const { endpoint } = probed
+  const outputs = await findOutputs(services, actor, endpoint)
+  const tokens = openTokens(services, actor, probed)
+  try {
+    return await services.calls.run(actor.organization_id, kind, { endpoint, outputs }, { signal, tokens })
+  } finally {
+    await tokens?.close()
+  }
+}
+
+/** A provider that replaces the token at each use would end the grant of a saved connector that was only tried out. */
+function openTokens({ db, box }: ProbeServices, actor: Actor, { endpoint, saved_connector_id: id }: Probed) {
+  if (endpoint.type === 'destination' || id === null) return undefined
+  const { organization_id } = actor
+  const origin = { table: 'saved_connectors' as const, id }
+  return createRefreshTokens(db, box, { organization_id, origin, authentication: endpoint.authentication })
 }
 
 async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeInput): Promise<Probed> {
@@ -94,15 +122,21 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     if (faults.length > 0) throw refuse(faults)
     const endpoint = resolveDestination(given as DestinationConfig, references, box)
     const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: endpoint }))
-    return { endpoint: { type: kind, ...endpoint }, redact }
+    return { endpoint: { type: kind, ...endpoint }, redact, saved_connector_id: null }
   }
   const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
   if (faults.length > 0) throw refuse(faults)
   const stream = traits!.streams === 'dynamic' ? '' : (traits!.streams[0] ?? '')
-  const { name, authentication, config, custom } = resolveSource({ stream, ...given } as SourceConfig, references, box)
+  const {
+    name,
+    authentication,
+    config,
+    custom,
+    saved_connector_id = null,
+  } = resolveSource({ stream, ...given } as SourceConfig, references, box)
   const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
   const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
-  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact }
+  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact, saved_connector_id }
 }
 
 const NOTHING: ResolvedDestination = { name: '', config: {} }

@@ -3,13 +3,16 @@
  * ends with it and takes its connections along. What a call needs is loaded when the first one needs it.
  */
 import type { BlobStore } from '../blobs/blobs.ts'
+import { type RefreshTokens, unstored } from '../connectors/authentication/refresh-tokens.ts'
 import { ConnectorError, type Context, type OutputReader, type Source } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
 import { type Answers, CALL_FRAME_LIMITS, isAnswer } from './answers.ts'
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
 import type { CallInputs, CallKind, CallSettings, FromCall, ProbeInput, Served, ToExecutor } from './messages.ts'
+import { Questions, storedElsewhere } from './questions.ts'
 import { cutMessage } from './reports.ts'
 
 type CallMessage = Extract<ToExecutor, { type: 'call' }>
@@ -22,6 +25,9 @@ interface CallHost {
   signal: AbortSignal
   /** What a cell may take. */
   wall_seconds: number
+  refreshTokens: RefreshTokens
+  /** Tokens that were obtained on the way, which nobody else knows to hide. */
+  obtained: (readonly string[])[]
 }
 
 type Performed<K extends CallKind> = { answer: Answers[K]; body?: Buffer }
@@ -58,7 +64,8 @@ const performers: Performers = {
   },
   async preview(input, host) {
     const { previewSource } = await import('../cell/preview.ts')
-    const { records, ...answer } = await previewSource({ ...input, ...host })
+    const { egress, signal, wall_seconds } = host
+    const { records, ...answer } = await previewSource({ ...input, egress, signal, wall_seconds })
     return { answer: { ...answer, error: answer.error && cutMessage(answer.error) }, body: records }
   },
   async validate({ code, source_name }, { signal }) {
@@ -75,9 +82,11 @@ async function makeContext({ outputs }: ProbeInput, { egress, signal }: CallHost
 }
 
 /** The authentication of a source, and requests that carry it. */
-async function authenticate({ authentication }: SourceEndpoint, { egress, signal }: CallHost) {
+async function authenticate({ authentication }: SourceEndpoint, { egress, signal, refreshTokens, obtained }: CallHost) {
   const { createFetch } = await import('../connectors/authentication/fetch.ts')
-  return { authentication, fetch: createFetch({ egress, authentication, signal }) }
+  const fetch = createFetch({ egress, authentication, signal, refreshTokens })
+  obtained.push(fetch.obtained)
+  return { authentication, fetch }
 }
 
 async function openOutputs(outputs: ProbeInput['outputs']): Promise<OutputReader> {
@@ -107,6 +116,7 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
   // Ahead of the first call, which then finds a sealed cell waiting.
   getZygote()
   const send = (message: FromCall, body?: Buffer): void => channel.send(message, body)
+  const questions = new Questions()
   // A driver that is handed nonsense may throw where nobody can catch it. The caller is told, and the API ends this process.
   process.on('uncaughtException', (error) => {
     send({ type: 'failure', kind: 'internal', message: explain(error), reusable: false })
@@ -117,21 +127,31 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
       await Promise.all([...parts, import('undici')])
     },
     receive(message) {
-      if (message.type !== 'call') return
+      if (message.type !== 'call') return questions.answer(message)
       send({ type: 'begun' })
-      void performCall(message, send)
+      void performCall(message, send, message.keeps_tokens ? storedElsewhere(questions, send) : unstored)
     },
   }
 }
 
-async function performCall(message: CallMessage, send: (message: FromCall, body?: Buffer) => void): Promise<void> {
+async function performCall(
+  message: CallMessage,
+  send: (message: FromCall, body?: Buffer) => void,
+  refreshTokens: RefreshTokens,
+): Promise<void> {
   const { kind, input } = message.call
   const deadline = AbortSignal.timeout(message.deadline_ms + LATE_MS)
   const { egress, close } = createCallEgress(message.egress)
+  const host: CallHost = {
+    egress,
+    signal: deadline,
+    wall_seconds: message.deadline_ms / 1000,
+    refreshTokens,
+    obtained: [],
+  }
   let result: { message: FromCall; body?: Buffer | undefined }
   try {
     const perform = performers[kind] as (input: unknown, host: CallHost) => Promise<Performed<CallKind>>
-    const host = { egress, signal: deadline, wall_seconds: message.deadline_ms / 1000 }
     const { answer, body } = await Promise.race([perform(input, host), rejectAt(deadline)])
     requireFit(kind, answer)
     result = { message: { type: 'answer', answer, reusable: !duckdbWasOpened() }, body }
@@ -142,7 +162,7 @@ async function performCall(message: CallMessage, send: (message: FromCall, body?
       message: {
         type: 'failure',
         kind: late ? 'timeout' : known ? error.kind : 'internal',
-        message: late ? `There was no answer within ${message.deadline_ms / 1000} seconds` : explain(error),
+        message: late ? `There was no answer within ${host.wall_seconds} seconds` : explain(error, host.obtained),
         // What did not end when it was told to may still be at work.
         reusable: !deadline.aborted && !duckdbWasOpened(),
       },
@@ -165,5 +185,7 @@ function requireFit(kind: CallKind, answer: unknown): void {
     throw new ConnectorError('limit', 'The answer is larger than can be shown; ask for less')
 }
 
-const explain = (error: unknown): string =>
-  cutMessage(error instanceof Error ? error.message || error.name : String(error))
+function explain(error: unknown, obtained: CallHost['obtained'] = []): string {
+  const redact = createRedact(obtained.flat())
+  return cutMessage(redact(error instanceof Error ? error.message || error.name : String(error)))
+}

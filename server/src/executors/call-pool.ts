@@ -8,11 +8,19 @@
  * process group is killed.
  */
 import type { SelfTestResult } from '../cell/self-test.ts'
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import { AppError } from '../errors.ts'
 import { createGate } from '../gate.ts'
 import { type CallResult, performCall } from './call.ts'
 import { type CallProcess, CallProcesses, type CallProcessOptions } from './call-processes.ts'
 import type { Call, CallInputs, CallKind, EgressSettings } from './messages.ts'
+
+export interface CallOptions {
+  /** Aborted when the caller goes away. */
+  signal?: AbortSignal
+  /** Where a refresh token is stored that the provider replaces. */
+  tokens?: RefreshTokens | undefined
+}
 
 export interface CallPool {
   /** Rejects with 429 where too much is under way, and when the caller goes away. A failure of the call is a result. */
@@ -20,7 +28,7 @@ export interface CallPool {
     organizationId: string,
     kind: K,
     input: CallInputs[K],
-    signal?: AbortSignal,
+    options?: CallOptions,
   ): Promise<CallResult<K>>
   /** Starts the warm process, and tells whether the sandbox holds in it. Never rejects. */
   selfTest(): Promise<SelfTestResult>
@@ -57,7 +65,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
     refuse,
   })
 
-  const performIn = async <K extends CallKind>(taken: CallProcess, call: Call<K>, signal?: AbortSignal) => {
+  const performIn = async <K extends CallKind>(taken: CallProcess, call: Call<K>, asked: CallOptions) => {
     let clean = false
     try {
       const outcome = await performCall(taken, call, {
@@ -65,7 +73,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
         memoryMb,
         deadlineMs,
         beginMs: taken.ready ? beginMs : START_MS,
-        signal,
+        ...asked,
       })
       clean = outcome?.clean === true && !handsOverBlobs(call)
       if (outcome?.complaint) options.warn(outcome.complaint)
@@ -79,18 +87,19 @@ export function createCallPool(options: CallPoolOptions): CallPool {
   const perform = async <K extends CallKind>(
     take: () => CallProcess | Promise<CallProcess>,
     call: Call<K>,
-    signal?: AbortSignal,
+    asked: CallOptions = {},
   ): Promise<CallResult<K>> => {
-    const result = (await performIn(await take(), call, signal)) ?? (await performIn(await take(), call, signal))
+    const result = (await performIn(await take(), call, asked)) ?? (await performIn(await take(), call, asked))
     if (result === null) options.warn('no executor could be started')
     return result ?? { ok: false, kind: 'internal', message: 'There was no process for this; try again in a moment' }
   }
 
   return {
-    async run(organizationId, kind, input, signal) {
+    async run(organizationId, kind, input, asked = {}) {
+      const { signal } = asked
       try {
         const leave = await gate.enter(organizationId, signal)
-        return await perform(() => processes.acquire(organizationId), { kind, input }, signal).finally(leave)
+        return await perform(() => processes.acquire(organizationId), { kind, input }, asked).finally(leave)
       } catch (error) {
         // Nobody hears this; it only must not count as a fault of the service.
         throw signal?.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error

@@ -2,10 +2,14 @@
  * One call in one executor, seen from the API: sent, watched, and believed only after a look at what came back. However the
  * executor behaves, this ends: by its answer, its death, the deadline, its memory, or because the caller went away.
  */
+
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import type { FailureKind } from '../connectors/contract.ts'
 import { type Answers, isAnswer, isFailure } from './answers.ts'
-import type { Call, CallKind, EgressSettings, FromCall } from './messages.ts'
+import type { Call, CallKind, EgressSettings, FromCall, TokenQuestion } from './messages.ts'
 import type { ExecutorEnd, ExecutorProcess } from './process.ts'
+import { isToken } from './reports.ts'
+import { answerAboutToken } from './token-answers.ts'
 
 export type CallResult<K extends CallKind> =
   | { ok: true; answer: Answers[K]; body: Buffer }
@@ -26,6 +30,8 @@ export interface CallLimits {
   deadlineMs: number
   /** A process that waits begins at once, unless it was stopped or something it was left with keeps it busy. */
   beginMs: number
+  /** Where a refresh token is stored that the provider replaces. */
+  tokens?: RefreshTokens | undefined
   signal?: AbortSignal | undefined
 }
 
@@ -39,6 +45,8 @@ export interface CallExecutor {
 /** An executor that did not end the call by itself is killed so much after the deadline. */
 const GRACE_MS = 2000
 const MEMORY_CHECK_MS = 50
+/** Two for each exchange; a call makes one, and one more where a token was refused. */
+const MOST_QUESTIONS = 20
 
 /** Null: it never began, so another process may do it. Rejects by the signal alone. */
 export async function performCall<K extends CallKind>(
@@ -52,6 +60,7 @@ export async function performCall<K extends CallKind>(
     resolve({ result: { ok: false, kind, message }, clean: false, ...(complaint && { complaint }) })
   const abort = () => reject(limits.signal!.reason)
   let deadline: NodeJS.Timeout | undefined
+  let questions = 0
   const begin = setTimeout(() => resolve(null), limits.beginMs)
   const memory = setInterval(() => {
     if (process.residentMb() > limits.memoryMb)
@@ -67,6 +76,8 @@ export async function performCall<K extends CallKind>(
       )
       return
     }
+    if (deadline && limits.tokens && isTokenQuestion(message) && ++questions <= MOST_QUESTIONS)
+      return void answerAboutToken(limits.tokens, message).then(process.send)
     const outcome = deadline === undefined ? null : readOutcome(call.kind, message, body)
     if (outcome) resolve(outcome)
     else fail('internal', BROKEN, `an executor answered a ${call.kind} with what cannot be an answer`)
@@ -75,7 +86,13 @@ export async function performCall<K extends CallKind>(
   limits.signal?.addEventListener('abort', abort, { once: true })
   try {
     limits.signal?.throwIfAborted()
-    process.send({ type: 'call', call, egress: limits.egress, deadline_ms: limits.deadlineMs })
+    process.send({
+      type: 'call',
+      call,
+      egress: limits.egress,
+      deadline_ms: limits.deadlineMs,
+      keeps_tokens: limits.tokens !== undefined,
+    })
     return await promise
   } finally {
     executor.listener = null
@@ -87,6 +104,14 @@ export async function performCall<K extends CallKind>(
 }
 
 const BROKEN = 'What the server or the code sent broke the process that handled it'
+
+function isTokenQuestion(message: unknown): message is TokenQuestion {
+  const { type, id, ...tokens } = (message ?? {}) as Partial<TokenQuestion>
+  if (!Number.isSafeInteger(id)) return false
+  const { held, used, rotated } = tokens as Record<string, unknown>
+  if (type === 'refresh_begin') return isToken(held)
+  return type === 'refresh_end' && isToken(used) && (rotated === null || isToken(rotated))
+}
 
 /** Null where it is neither an answer nor a failure that could be true. */
 function readOutcome<K extends CallKind>(kind: K, message: unknown, body: Buffer): CallOutcome<K> | null {

@@ -92,7 +92,8 @@ export type ToExecutor =
   | { type: 'refused'; id: number; message: string }
   /** Answers both messages about a refresh token with the one that counts from now on. */
   | { type: 'refresh_token'; id: number; token: string }
-  | { type: 'call'; call: Call; egress: EgressSettings; deadline_ms: number }
+  /** `keeps_tokens`: the service stores a refresh token that the provider replaces; else it is forgotten with the call. */
+  | { type: 'call'; call: Call; egress: EgressSettings; deadline_ms: number; keeps_tokens: boolean }
 
 export type TokenQuestion =
   /** Before a refresh token is exchanged: answered when its turn has come. */
@@ -111,10 +112,11 @@ export type FromExecutor =
   | { type: 'success'; outcome: Outcome; reusable: boolean }
   | { type: 'failure'; kind: FailureKind; message: string; transient: boolean }
 
-/** What the executor of a call says: `begun`, then one of the others. An answer may have a body, which nobody parses. */
+/** What the executor of a call says: `begun`, perhaps questions, then an end. An answer may have a body, which nobody parses. */
 export type FromCall =
   | { type: 'ready' }
   | { type: 'begun' }
+  | TokenQuestion
   | { type: 'answer'; answer: unknown; reusable: boolean }
   | { type: 'failure'; kind: FailureKind; message: string; reusable: boolean }
 

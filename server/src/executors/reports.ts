@@ -61,7 +61,7 @@ const isColumn = ({ name, type, nullable, native }: Column): boolean =>
 const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
 
 /** As the standard has them: printable ASCII. What the user gave is compared as it is. */
-const isToken = (value: unknown): boolean =>
+export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= LONGEST_TOKEN && !UNSTORABLE.test(JSON.stringify(value))
 
 const findCountFault = ({ records_read, records_written, bytes_written }: Counts): string | null =>

@@ -25,7 +25,7 @@ function openPool(options: Partial<CallPoolOptions> = {}) {
   after(() => pool.close())
   /** Resolves with the answer's source name, or the kind of the failure. */
   const run = async (organization: string, code: string, signal?: AbortSignal): Promise<string> => {
-    const result = await pool.run(organization, 'validate', { code, source_name: null }, signal)
+    const result = await pool.run(organization, 'validate', { code, source_name: null }, { ...(signal && { signal }) })
     return result.ok ? (result.answer.extracted_source_name ?? '') : result.kind
   }
   return { pool, run }
@@ -84,6 +84,35 @@ test('an answer that cannot be true is refused, and its process killed', async (
     assert.equal(await run('liar', `say('begun'); ${lie}`), 'internal', lie)
   assert.equal(await run('liar', 'answer()'), 'internal', 'an answer before it has begun')
   assert.match(await run('liar', PID), /^\d+$/)
+})
+
+test('a question about a token is answered only where a call has one, in its form and so often', async () => {
+  const began: string[] = []
+  const tokens = {
+    begin: async (held: string) => {
+      began.push(held)
+      return 'stored'
+    },
+    end: async (_used: string, rotated: string | null) => rotated ?? '',
+  }
+  const begin = (held: string) => `say('begun'); say('refresh_begin', { id: 1, held: ${held} })`
+  const ask = (code: string) => pool.run('asking', 'validate', { code, source_name: null }, { tokens })
+  assert.equal(await run('asking', begin("'a'")), 'internal', 'nothing is stored for this call')
+  for (const lie of [
+    begin('5'),
+    begin("'x'.repeat(1 << 20)"),
+    begin("'\\0'"),
+    "say('begun'); say('refresh_end', { id: 1, used: 'a' })",
+  ]) {
+    const result = await ask(lie)
+    assert.ok(!result.ok && result.kind === 'internal', lie)
+  }
+  assert.deepEqual(began, [])
+  const flood = await ask(`${begin("'a'")}; for (let n = 0; n < 1000; n++) say('refresh_begin', { id: n, held: 'a' })`)
+  assert.ok(!flood.ok && flood.kind === 'internal')
+  assert.ok(began.length <= 20)
+  const honest = await ask(`${begin("'a'")}; setTimeout(answer, 50)`)
+  assert.ok(honest.ok)
 })
 
 test('a flood is cut off before it fills the memory of the service', async () => {

@@ -113,7 +113,7 @@ class Mine(AbstractSource):
   const gone = new AbortController()
   const input = { code: sleeping, stream: 'a', source_name: null, max_records: 1, validate: false }
   const call = { ...input, authentication: null, config: null }
-  const running = engine.services.calls.run(engine.person.organization_id, 'preview', call, gone.signal)
+  const running = engine.services.calls.run(engine.person.organization_id, 'preview', call, { signal: gone.signal })
   const cellsOf = (executor: number) => childrenOf(executor, 'zygote.py').flatMap((zygote) => childrenOf(zygote, ''))
   // One that was forked a moment ago has not told the kernel yet.
   const told = () => executors().some((pid) => cellsOf(pid).some((cell) => oomScoreOf(cell) === 800))

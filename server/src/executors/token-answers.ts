@@ -1,0 +1,17 @@
+/** What a service answers its executor about a refresh token. */
+import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import type { ToExecutor, TokenQuestion } from './messages.ts'
+
+/** A failure is the executor's: it goes on with no token that is not stored. */
+export async function answerAboutToken(tokens: RefreshTokens, question: TokenQuestion): Promise<ToExecutor> {
+  const { id } = question
+  try {
+    const token =
+      question.type === 'refresh_begin'
+        ? await tokens.begin(question.held)
+        : await tokens.end(question.used, question.rotated)
+    return { type: 'refresh_token', id, token }
+  } catch {
+    return { type: 'refused', id, message: 'The refresh token could not be stored, so it was not used.' }
+  }
+}
