@@ -120,14 +120,14 @@ test('a data folder or a folder for temporary files that is not there is told in
   }
 })
 
-test('a database that can not be reached is told in one sentence without its password', async () => {
+test('a database that cannot be reached is told in one sentence without its password', async () => {
   const { code, stderr } = await sluice(['migrate'], {
     DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:1/sluice',
     JWT_SECRET_KEY: 'x'.repeat(32),
     ENCRYPTION_KEY: 'x'.repeat(32),
   })
   assert.equal(code, 1)
-  assert.match(stderr, /^The database of DATABASE_URL can not be used: .*ECONNREFUSED.*\. Check the address/)
+  assert.match(stderr, /^The database of DATABASE_URL cannot be used: .*ECONNREFUSED.*\. Check the address/)
   assert.equal(stderr.trim().split('\n').length, 1)
   assert.ok(!stderr.includes('hunter2'))
 })

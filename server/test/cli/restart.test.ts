@@ -131,6 +131,16 @@ test('a rejection that nobody handles ends a worker of its own with exit code 1'
   await drop()
 })
 
+test('an exception in the parent ends everything in order, with exit code 1', async () => {
+  const folder = makeFolder()
+  const service = await start(folder, misbehaving({ THROW: 'exception' }))
+  service.child.kill('SIGUSR2')
+  const { code, stdout } = await service.ended
+  assert.equal(code, 1)
+  assert.match(stdout, /"level":"fatal".*TypeError: thrown by a test[\s\S]*"stopping"[\s\S]*"stopped"/)
+  assert.deepEqual(findProcesses(folder), [])
+})
+
 test('a service process that fails again and again is tried ever later, half a minute at most', async () => {
   assert.deepEqual([0, 1, 2, 3, 7, 8, 1000].map(backOffMs), [0, 500, 1000, 2000, 30_000, 30_000, 30_000])
   const folder = makeFolder()
