@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { BlobStore, BlobWriter } from '../blobs/blobs.ts'
-import type { OutputShape } from '../connectors/contract.ts'
+import { type Column, ConnectorError, type OutputShape, type RunLog } from '../connectors/contract.ts'
 import { openEngine, quoteName, quoteText } from '../connectors/duckdb.ts'
 import { cutLines } from '../json/lines.ts'
-import { type ColumnFacts, createColumnFinder, createCsvWriter, csvHeader } from './csv-writer.ts'
+import { createColumnFinder } from './column-facts.ts'
+import { createCsvWriter, csvHeader } from './csv-writer.ts'
+import { chooseOutputColumns, type OutputColumn } from './output-columns.ts'
 
 export interface Conversion {
   blobs: BlobStore
@@ -18,25 +20,42 @@ export interface Conversion {
   /** Where the result goes. */
   key: string
   shape: OutputShape
+  /** What the source declared. */
+  columns: readonly Column[] | null
+  /** Those of the pipeline's last file. */
+  kept: readonly Column[] | null
   signal: AbortSignal
+  log: RunLog
+}
+
+export interface Converted {
+  size: number
+  columns: Column[]
 }
 
 const WRITE_BYTES = 1024 * 1024
 const compress = promisify(gzip)
 
-export async function convertParts(conversion: Conversion): Promise<{ size: number }> {
+export async function convertParts(conversion: Conversion): Promise<Converted> {
   const finder = createColumnFinder()
   for await (const page of readPages(conversion)) finder.add(page)
-  const columns = finder.columns()
+  const { columns, texts } = chooseOutputColumns(conversion.columns, finder.columns(), conversion.kept)
+  const isParquet = conversion.shape.format === 'parquet'
+  if (isParquet) for (const column of texts) warnOfText(conversion.log, column)
   const writer = await conversion.blobs.writer(conversion.key)
   try {
-    if (conversion.shape.format === 'parquet') await writeParquet(conversion, columns, finder.longest(), writer)
+    if (isParquet) await writeParquet(conversion, columns, finder.longest(), writer)
     else await writeCsv(conversion, columns, writer)
-    return await writer.finish()
+    const { size } = await writer.finish()
+    return { size, columns: columns.map(({ name, type }) => ({ name, type })) }
   } catch (error) {
     await writer.abort()
     throw error
   }
+}
+
+function warnOfText(log: RunLog, { name, type }: Column): void {
+  log.warn(`Column ${name} is text in this file: Parquet has no ${type} that holds all of its values as they are.`)
 }
 
 async function* readPages({ blobs, parts, signal }: Conversion): AsyncGenerator<Buffer> {
@@ -48,7 +67,7 @@ async function* readPages({ blobs, parts, signal }: Conversion): AsyncGenerator<
   }
 }
 
-async function* csvPages(conversion: Conversion, columns: readonly ColumnFacts[]): AsyncGenerator<Buffer> {
+async function* csvPages(conversion: Conversion, columns: readonly OutputColumn[]): AsyncGenerator<Buffer> {
   const names = columns.map((column) => column.name)
   if (names.length === 0) return
   const write = createCsvWriter(names)
@@ -67,7 +86,7 @@ async function* csvPages(conversion: Conversion, columns: readonly ColumnFacts[]
 }
 
 /** With gzip every block is a member of its own, which makes a valid file and keeps memory flat. */
-async function writeCsv(conversion: Conversion, columns: readonly ColumnFacts[], writer: BlobWriter): Promise<void> {
+async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[], writer: BlobWriter): Promise<void> {
   for await (const block of csvPages(conversion, columns)) {
     await writer.write(conversion.shape.compression === 'gzip' ? await compress(block) : block)
   }
@@ -76,7 +95,7 @@ async function writeCsv(conversion: Conversion, columns: readonly ColumnFacts[],
 /** By way of a CSV file of our own making, whose every cell DuckDB reads as text and casts only where nothing is lost. */
 async function writeParquet(
   conversion: Conversion,
-  columns: readonly ColumnFacts[],
+  columns: readonly OutputColumn[],
   longest: number,
   writer: BlobWriter,
 ): Promise<void> {
@@ -92,7 +111,8 @@ async function writeParquet(
     }
     const engine = await openEngine(folder, conversion.signal)
     try {
-      await engine.connection.run(parquetQuery(input, output, columns, longest, conversion.shape.compression))
+      const query = parquetQuery({ input, output, columns, longest, compression: conversion.shape.compression })
+      await engine.connection.run(query).catch((error: Error) => refuseValues(error, conversion.signal))
     } finally {
       engine.close()
     }
@@ -102,20 +122,32 @@ async function writeParquet(
   }
 }
 
-function parquetQuery(
-  input: string,
-  output: string,
-  columns: readonly ColumnFacts[],
-  longest: number,
-  compression: OutputShape['compression'],
-): string {
+/** Values that are not of the type which their source declared. */
+function refuseValues(error: Error, signal: AbortSignal): never {
+  signal.throwIfAborted()
+  const reason = /^(?:Conversion|Invalid Input) Error: ([^\n]{1,300})/.exec(error.message)?.[1]
+  if (reason === undefined) throw error
+  throw new ConnectorError('source', `A value is not of the type that the source declares for its column: ${reason}`, {
+    cause: error,
+  })
+}
+
+interface ParquetQuery {
+  input: string
+  output: string
+  columns: readonly OutputColumn[]
+  longest: number
+  compression: OutputShape['compression']
+}
+
+function parquetQuery({ input, output, columns, longest, compression }: ParquetQuery): string {
   // Quoting at most doubles a line. The reader wants room for two of them.
   const lineBytes = Math.max(2 * longest + 1024, 1024 * 1024)
   const codec = compression === 'gzip' ? 'gzip' : 'snappy'
   const options = `(FORMAT parquet, COMPRESSION ${codec}, ROW_GROUP_SIZE 50000)`
-  // A Parquet file has at least one column, also where there were no records to learn the columns from.
+  // A Parquet file has at least one column. Where no record ever told of any, it is the one that records with an id have.
   if (columns.length === 0)
-    return `COPY (SELECT NULL::VARCHAR AS "empty" WHERE false) TO ${quoteText(output)} ${options}`
+    return `COPY (SELECT NULL::VARCHAR AS "_record_id" WHERE false) TO ${quoteText(output)} ${options}`
   const names = parquetNames(columns)
   const cells = columns.map((column, place) => `${castCell(`c${place}`, column)} AS ${quoteName(names[place]!)}`)
   const types = columns.map((_, place) => `'c${place}': 'VARCHAR'`)
@@ -127,15 +159,14 @@ function parquetQuery(
   ) TO ${quoteText(output)} ${options}`
 }
 
-function castCell(cell: string, { integer, double, boolean }: ColumnFacts): string {
-  if (integer && double && boolean) return cell
-  if (integer) return `CAST(${cell} AS BIGINT)`
-  if (double) return `CAST(${cell} AS DOUBLE)`
-  return boolean ? `CAST(${cell} AS BOOLEAN)` : cell
+function castCell(cell: string, { duckdb }: OutputColumn): string {
+  if (duckdb === 'VARCHAR') return cell
+  // The contract writes bytes as \x and hex digits.
+  return duckdb === 'BLOB' ? `unhex(substr(${cell}, 3))` : `CAST(${cell} AS ${duckdb})`
 }
 
 /** To DuckDB Id and id are the same name. The later one gets a number. */
-function parquetNames(columns: readonly ColumnFacts[]): string[] {
+function parquetNames(columns: readonly OutputColumn[]): string[] {
   const taken = new Set<string>()
   return columns.map(({ name }) => {
     let free = name === '' ? '_' : name

@@ -9,7 +9,7 @@
  * A crash between any two of these leaves a mark that says how far the destination came, and parts that reach at least
  * as far; resume-point.ts decides from both where the next attempt begins. Each arrow has a fault point before and after it.
  */
-import { ConnectorError, type Load, type Reading } from '../connectors/contract.ts'
+import { type Column, ConnectorError, type Load, type Reading } from '../connectors/contract.ts'
 import { type Attempt, blame, openAttempt, prefixOf, step } from './attempt.ts'
 import { createChannel } from './channel.ts'
 import { chosenColumns } from './columns.ts'
@@ -108,6 +108,11 @@ async function openReading(attempt: Attempt): Promise<Reading> {
   return reading
 }
 
+/** A file of no records has the columns of the one before it. */
+function keepColumns({ job, host }: Attempt, columns: Column[]): void {
+  if (columns.length > 0 && JSON.stringify(columns) !== JSON.stringify(job.schema)) host.saveSchema(columns, [])
+}
+
 async function makeOutput(attempt: Attempt): Promise<Output | null> {
   const { job, host, endpoints, parts, encoding, checkpoint } = attempt
   if (!job.keep_output) {
@@ -121,10 +126,13 @@ async function makeOutput(attempt: Attempt): Promise<Output | null> {
       key: `${prefixOf(job)}${job.attempt}-output.part`,
       shape: outputShape(endpoints),
       encoding,
+      columns: attempt.columns,
+      kept: job.schema,
       parts,
       checkpoint,
       signal: host.signal,
       log: host.log,
+      keepColumns: (columns) => keepColumns(attempt, columns),
     }),
   ).catch(blame(host, 'internal'))
 }

@@ -1,7 +1,7 @@
 /** What becomes of the stage when everything was read: the output of the run. */
 
 import type { BlobStore } from '../blobs/blobs.ts'
-import type { Encoding, OutputShape, RunLog } from '../connectors/contract.ts'
+import type { Column, Encoding, OutputShape, RunLog } from '../connectors/contract.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Output, Part } from './job.ts'
 
@@ -11,10 +11,16 @@ export interface OutputRequest {
   key: string
   shape: OutputShape
   encoding: Encoding
+  /** What the source declared. */
+  columns: readonly Column[] | null
+  /** Columns of the pipeline's last file. */
+  kept: readonly Column[] | null
   parts: Part[]
   checkpoint: number
   signal: AbortSignal
   log: RunLog
+  /** Gets the columns of a file that has some of its own. */
+  keepColumns(columns: Column[]): void
 }
 
 export function outputShape({ destination, destinationConfig }: Endpoints): OutputShape {
@@ -33,6 +39,7 @@ export async function finishOutput(request: OutputRequest): Promise<Output> {
   }
   const { convertParts } = await import('./conversion.ts')
   const converted = await convertParts(request)
+  request.keepColumns(converted.columns)
   const records = parts.reduce((sum, part) => sum + part.records, 0)
   const part: Part = { checkpoint: request.checkpoint, key: request.key, size: converted.size, records }
   if (shape.format === 'parquet') {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { ConnectorError } from '../../src/connectors/contract.ts'
+import { type Column, ConnectorError, type Source } from '../../src/connectors/contract.ts'
 import { openEngine } from '../../src/connectors/duckdb.ts'
 import { fileSource } from '../../src/connectors/file/source.ts'
-import type { Outcome } from '../../src/engine/execute.ts'
+import type { Job, Outcome } from '../../src/engine/execute.ts'
 import { nastyRows, plainRows } from '../harness/conformance.ts'
 import { type FileServer, startFileServer } from '../harness/file-server.ts'
 import { assertSameRows } from '../harness/ledger.ts'
@@ -29,6 +29,20 @@ after(async () => {
 async function write(lines: string[], config: Record<string, unknown>): Promise<{ outcome: Outcome; bytes: Buffer }> {
   const outcome = await bench.run(bench.job({ source: lineSource(lines), destination: { name: 'file', config } }))
   return { outcome, bytes: await bench.readOutput(outcome) }
+}
+
+/** The columns of a Parquet file and what they are kept as. */
+async function parquetTypes(bytes: Buffer): Promise<Record<string, string>> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'sluice-parquet-'))
+  const engine = await openEngine(folder, AbortSignal.timeout(20_000))
+  try {
+    await writeFile(path.join(folder, 'file'), bytes)
+    const result = await engine.connection.runAndReadAll(`DESCRIBE SELECT * FROM read_parquet('${folder}/file')`)
+    return Object.fromEntries(result.getRowsJson().map((row) => [String(row[0]), String(row[1])]))
+  } finally {
+    engine.close()
+    await rm(folder, { recursive: true })
+  }
 }
 
 async function read(config: Record<string, unknown>, outputs = {}): Promise<string[]> {
@@ -141,6 +155,133 @@ describe('parquet', () => {
   it('is a valid file also where there was nothing to write', async () => {
     const { bytes } = await write([], { format: 'parquet' })
     assert.deepEqual(await read({ url: server.put('none.parquet', bytes) }), [])
+  })
+
+  it('keeps decimals and times of a source that declares nothing, by all of its records', async () => {
+    const { bytes } = await write(
+      [
+        '{"price":1.50,"big":12345678901234567890.5,"day":"2024-02-29","at":"2024-01-01T10:00:00Z","local":"2024-01-01","mixed":"2024-01-01T10:00:00Z","wide":1e-30}',
+        '{"price":-20,"big":0.125,"day":null,"at":"2024-01-01T10:00:00.5+02:00","local":"2024-01-01T10:00:00","mixed":"2024-01-01T10:00:00","wide":1e30}',
+      ],
+      { format: 'parquet' },
+    )
+    assert.deepEqual(await parquetTypes(bytes), {
+      price: 'DECIMAL(18,2)',
+      big: 'DECIMAL(38,3)',
+      day: 'DATE',
+      at: 'TIMESTAMP WITH TIME ZONE',
+      local: 'TIMESTAMP',
+      mixed: 'VARCHAR',
+      wide: 'DOUBLE',
+    })
+    assert.deepEqual(await read({ url: server.put('kept.parquet', bytes) }), [
+      '{"price":1.50,"big":12345678901234567890.500,"day":"2024-02-29","at":"2024-01-01T10:00:00Z","local":"2024-01-01T00:00:00","mixed":"2024-01-01T10:00:00Z","wide":1e-30}',
+      '{"price":-20.00,"big":0.125,"day":null,"at":"2024-01-01T08:00:00.5Z","local":"2024-01-01T10:00:00","mixed":"2024-01-01T10:00:00","wide":1e+30}',
+    ])
+  })
+})
+
+describe('a file from a source that declares its columns', () => {
+  const columns: Column[] = [
+    { name: 'id', type: 'int32' },
+    { name: 'price', type: 'decimal(10,2)' },
+    { name: 'any', type: 'decimal' },
+    { name: 'day', type: 'date' },
+    { name: 'clock', type: 'time' },
+    { name: 'at', type: 'timestamptz' },
+    { name: 'key', type: 'uuid' },
+    { name: 'raw', type: 'bytes' },
+    { name: 'small', type: 'float32' },
+    { name: 'deep', type: 'json' },
+    { name: 'list', type: 'int32[]' },
+    { name: 'span', type: 'interval' },
+    { name: 'flag', type: 'boolean' },
+    { name: 'words', type: 'text' },
+  ]
+  const types = {
+    id: 'INTEGER',
+    price: 'DECIMAL(10,2)',
+    any: 'DECIMAL(38,18)',
+    day: 'DATE',
+    clock: 'TIME',
+    at: 'TIMESTAMP WITH TIME ZONE',
+    key: 'UUID',
+    raw: 'BLOB',
+    small: 'FLOAT',
+    deep: 'JSON',
+    list: 'JSON',
+    span: 'VARCHAR',
+    flag: 'BOOLEAN',
+    words: 'VARCHAR',
+  }
+  const row =
+    '{"id":1,"price":1.5,"any":0.25,"day":"2024-02-29","clock":"10:00:00.5","at":"2024-01-01T10:00:00+00:00","key":"9f0c3d2e-0000-4000-8000-000000000000","raw":"\\\\x00ff","small":0.1,"deep":{"a":[1.50]},"list":[1,null],"span":"1 mon","flag":true,"words":"2024-01-01"}'
+  const typed = (rows: string[]): Source => {
+    const plain = lineSource(rows)
+    return {
+      ...plain,
+      name: `${plain.name}_typed`,
+      read: async (context) => ({ ...(await plain.read(context)), columns }),
+    }
+  }
+  const convert = async (rows: string[], format: string, overrides: Partial<Job> = {}) => {
+    const job = bench.job({ source: typed(rows), destination: { name: 'file', config: { format } } }, overrides)
+    const attempt = bench.start(job)
+    const outcome = await attempt.done
+    return { bytes: await bench.readOutput(outcome), attempt }
+  }
+
+  it('has their types in Parquet, whatever the values are, and without any', async () => {
+    const nulls = `{${columns.map(({ name }) => `"${name}":null`).join(',')}}`
+    for (const rows of [[row], [nulls], [], [row, nulls, '{}']])
+      assert.deepEqual(await parquetTypes((await convert(rows, 'parquet')).bytes), types)
+    const back = await read({ url: server.put('typed', (await convert([row], 'parquet')).bytes) })
+    assertSameRows(back, [row.replace('+00:00', 'Z')])
+  })
+
+  it('has their names in the header of CSV, also without a record', async () => {
+    const header = columns.map(({ name }) => name).join(',')
+    assert.equal((await convert([], 'csv')).bytes.toString(), `${header}\n`)
+    assert.equal((await convert(['{"words":"x"}'], 'csv')).bytes.toString(), `${header}\n${','.repeat(13)}x\n`)
+  })
+
+  it('has only those that were chosen, under their new names', async () => {
+    const chosen = { include: ['id', 'price', 'words'], rename: { price: 'cost' }, hash: ['id'] }
+    const { bytes } = await convert([row], 'parquet', { columns: chosen })
+    assert.deepEqual(await parquetTypes(bytes), { id: 'VARCHAR', cost: 'DECIMAL(10,2)', words: 'VARCHAR' })
+  })
+
+  it('keeps as text what Parquet cannot hold, and says so; a field that was not declared is added', async () => {
+    const { bytes, attempt } = await convert(
+      ['{"any":0.1234567890123456789012345678901234567890,"day":"infinity","more":7}'],
+      'parquet',
+    )
+    const found = await parquetTypes(bytes)
+    assert.deepEqual([found.any, found.day, found.more], ['VARCHAR', 'VARCHAR', 'BIGINT'])
+    const [back] = await read({ url: server.put('texts', bytes) })
+    assert.match(back!, /"any":"0.1234567890123456789012345678901234567890","day":"infinity"/)
+    assert.equal(attempt.log.filter((line) => /is text in this file/.test(line)).length, 2)
+  })
+
+  it('fails with a sentence where a value is not of its type', async () => {
+    await assert.rejects(convert(['{"id":99999999999}'], 'parquet'), /not of the type that the source declares/)
+  })
+
+  it('of no records has the columns of the last one, where the source declares nothing', async () => {
+    const into = { name: 'file', config: { format: 'csv' } }
+    const first = bench.job({ source: lineSource(['{"a":1,"b":"2024-01-01"}']), destination: into })
+    const attempt = bench.start(first)
+    await attempt.done
+    const schema = attempt.schemas[0]!.columns
+    assert.deepEqual(schema, [
+      { name: 'a', type: 'int64' },
+      { name: 'b', type: 'date' },
+    ])
+    const empty = bench.job({ source: lineSource([]), destination: into }, { schema })
+    assert.equal((await bench.readOutput(await bench.run(empty))).toString(), 'a,b\n')
+    const parquet = { name: 'file', config: { format: 'parquet' } }
+    const none = await bench.run(bench.job({ source: lineSource([]), destination: parquet }, { schema }))
+    assert.deepEqual(await parquetTypes(await bench.readOutput(none)), { a: 'BIGINT', b: 'DATE' })
   })
 })
 

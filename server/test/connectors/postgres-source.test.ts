@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Sync } from '../../src/connectors/contract.ts'
+import { openEngine } from '../../src/connectors/duckdb.ts'
 import { postgresSource } from '../../src/connectors/postgres/source/source.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
@@ -57,6 +61,67 @@ describe('a stream of postgres is described', () => {
       ],
     )
     await assert.rejects(describeStreams(['public.nowhere']), /There is no table, view or query/)
+  })
+})
+
+describe('a table into Parquet', () => {
+  let p: PostgresBench
+  before(async () => {
+    p = await openPostgresBench()
+  })
+  after(() => p?.close())
+
+  it('has the types of the table, full or empty', async () => {
+    await p.query(`CREATE TABLE typed (n numeric(10,2), d date, t time, at timestamp(0), z timestamptz, u uuid, b bytea, r int4range, f float8, big numeric);
+      INSERT INTO typed VALUES (1.5, '2024-02-29', '10:00', '2024-01-01 10:00', '2024-01-01 10:00+02', '9f0c3d2e-0000-4000-8000-000000000000', '\\x00ff', '[1,5)', 'NaN', 12345678901234567890.5)`)
+    const convert = async () => {
+      const source = { name: 'postgres', stream: 'public.typed', config: p.config }
+      const outcome = await p.bench.run(
+        p.bench.job({ source, destination: { name: 'file', config: { format: 'parquet' } } }),
+      )
+      const folder = await mkdtemp(path.join(tmpdir(), 'sluice-parquet-'))
+      const engine = await openEngine(folder, AbortSignal.timeout(20_000))
+      try {
+        await writeFile(path.join(folder, 'file'), await p.bench.readOutput(outcome))
+        const table = `read_parquet('${folder}/file')`
+        const described = await engine.connection.runAndReadAll(`DESCRIBE SELECT * FROM ${table}`)
+        const rows = await engine.connection.runAndReadAll(`SELECT COLUMNS(*)::VARCHAR FROM ${table}`)
+        return { types: described.getRowsJson().map((row) => row[1]), rows: rows.getRowsJson() }
+      } finally {
+        engine.close()
+        await rm(folder, { recursive: true })
+      }
+    }
+    const full = await convert()
+    assert.deepEqual(full.types, [
+      'DECIMAL(10,2)',
+      'DATE',
+      'TIME',
+      'TIMESTAMP',
+      'TIMESTAMP WITH TIME ZONE',
+      'UUID',
+      'BLOB',
+      'VARCHAR',
+      'DOUBLE',
+      'DECIMAL(38,18)',
+    ])
+    assert.deepEqual(full.rows, [
+      [
+        '1.50',
+        '2024-02-29',
+        '10:00:00',
+        '2024-01-01 10:00:00',
+        '2024-01-01 08:00:00+00',
+        '9f0c3d2e-0000-4000-8000-000000000000',
+        '\\x00\\xFF',
+        '[1,5)',
+        'nan',
+        '12345678901234567890.500000000000000000',
+      ],
+    ])
+    await p.query('TRUNCATE typed')
+    const empty = await convert()
+    assert.deepEqual(empty, { types: full.types, rows: [] })
   })
 })
 

@@ -90,7 +90,7 @@ To see what a failure looks like set \`fail_after\`; to have time to cancel a ru
   },
 
   async read(context) {
-    return { columns: null, pages: makePages(context) }
+    return { columns: columnsOf(context.stream as Stream), pages: makePages(context) }
   },
 }
 

@@ -36,10 +36,16 @@ export const fileDestination: Destination<typeof settings> = {
 or cancelled run leaves none.
 
 - **jsonl** holds the records as the source gave them, byte for byte, so no digit of a number is lost.
-- **csv** has one column for each field found at the top of any record, in the order they first appear, and a header.
-  Nested values are JSON text, numbers are written as they came. Null and a missing field are an empty cell, an empty string is \`""\`.
-- **parquet** keeps whole numbers, decimals and booleans as such where a whole column fits, and everything else as text.
-  Nested values are JSON text.`,
+- **csv** has a header with the columns that the source declares, and then one for each other field found at the top of any
+  record, in the order they first appear. Nested values are JSON text, numbers are written as they came. Null and a missing field
+  are an empty cell, an empty string is \`""\`.
+- **parquet** has the types that the source declares, whatever the records hold: decimals, dates, times, UUIDs and bytes stay what
+  they are, nested values and lists are JSON. A decimal without limits is DECIMAL(38,18). Where one value does not fit its type
+  (more digits, an infinite date), that column is text in that file, and the log says so. From a source that declares nothing the
+  types follow from all records of the run: whole numbers, decimals with all their digits, booleans, dates and times in ISO 8601;
+  everything else, and nested values, is text.
+
+A file of no records has the columns that the source declares, or those of the pipeline's last file.`,
 
   output: (config) => ({ format: config.format, compression: config.compression }),
 

@@ -1,0 +1,94 @@
+/**
+ * The columns of a CSV or Parquet file. Where the source declared its columns, they are those of the file, whatever the
+ * records hold, and a file of no records has them too. Otherwise they are found in the whole output. A declared type that
+ * cannot hold one of the values (a decimal without limits and of more digits than Parquet has, an infinite date) becomes
+ * text in that file, and the log says so: a value is never rounded, cut or dropped.
+ */
+import type { Column } from '../connectors/contract.ts'
+import { type ColumnType, partsOf, type TypeParts } from '../connectors/types/column-types.ts'
+import { inferType, Kind, type Kinds } from '../connectors/types/kinds.ts'
+import { type ColumnFacts, noFacts } from './column-facts.ts'
+
+export interface OutputColumn {
+  name: string
+  type: ColumnType
+  /** What Parquet keeps it as, as DuckDB calls it. */
+  duckdb: string
+}
+
+export interface OutputColumns {
+  columns: OutputColumn[]
+  /** Columns that are text although the source declared another type. */
+  texts: Column[]
+}
+
+/** `kept` are the columns of the pipeline's last file, for one of no records from a source that declares nothing. */
+export function chooseOutputColumns(
+  declared: readonly Column[] | null,
+  found: readonly ColumnFacts[],
+  kept: readonly Column[] | null,
+): OutputColumns {
+  const known = declared ?? (found.length === 0 ? (kept ?? []) : [])
+  const facts = new Map(found.map((column) => [column.name, column]))
+  const texts: Column[] = []
+  const columns = known.map((column): OutputColumn => {
+    const duckdb = declaredType(partsOf(column.type), facts.get(column.name) ?? noFacts(column.name))
+    if (duckdb === null) texts.push(column)
+    return { name: column.name, type: duckdb === null ? 'text' : column.type, duckdb: duckdb ?? 'VARCHAR' }
+  })
+  const names = new Set(known.map(({ name }) => name))
+  return { columns: [...columns, ...found.filter(({ name }) => !names.has(name)).map(inferColumn)], texts }
+}
+
+/** DuckDB has no more digits. */
+const MOST_DIGITS = 38
+/** A decimal without limits: twenty digits before the point and eighteen after it hold all but the strangest. */
+const UNLIMITED = { precision: MOST_DIGITS, scale: 18 }
+
+const plain: Partial<Record<TypeParts['base'], { duckdb: string; takes: Kinds }>> = {
+  boolean: { duckdb: 'BOOLEAN', takes: Kind.boolean },
+  int16: { duckdb: 'SMALLINT', takes: Kind.integer },
+  int32: { duckdb: 'INTEGER', takes: Kind.integer },
+  int64: { duckdb: 'BIGINT', takes: Kind.integer },
+  // NaN and the infinities are strings in JSON.
+  float32: { duckdb: 'FLOAT', takes: Kind.integer | Kind.number | Kind.text },
+  float64: { duckdb: 'DOUBLE', takes: Kind.integer | Kind.number | Kind.text },
+  date: { duckdb: 'DATE', takes: Kind.date },
+  time: { duckdb: 'TIME', takes: Kind.text },
+  timestamp: { duckdb: 'TIMESTAMP', takes: Kind.timestamp | Kind.date },
+  timestamptz: { duckdb: 'TIMESTAMPTZ', takes: Kind.timestamptz },
+  uuid: { duckdb: 'UUID', takes: Kind.text },
+  bytes: { duckdb: 'BLOB', takes: Kind.text },
+}
+
+/** Null where the type does not hold what was found. */
+function declaredType({ base, precision, scale, list }: TypeParts, facts: ColumnFacts): string | null {
+  // Lists and nested values are JSON text.
+  if (list || base === 'json') return 'JSON'
+  if (base === 'decimal')
+    return decimalType(precision === undefined || scale === undefined ? UNLIMITED : { precision, scale }, facts)
+  const type = plain[base]
+  // An interval has months, which Parquet's own would lose the microseconds of.
+  if (type === undefined) return 'VARCHAR'
+  return (facts.kinds & ~type.takes) === 0 ? type.duckdb : null
+}
+
+function decimalType({ precision, scale }: { precision: number; scale: number }, facts: ColumnFacts): string | null {
+  const isNumber = (facts.kinds & ~(Kind.integer | Kind.number)) === 0
+  const fits = precision <= MOST_DIGITS && facts.whole <= precision - scale && facts.scale <= scale
+  return isNumber && fits ? `DECIMAL(${precision},${scale})` : null
+}
+
+/** Few widths, so that files of one pipeline mostly have the same. */
+const WIDTHS = [18, MOST_DIGITS]
+
+function inferColumn(facts: ColumnFacts): OutputColumn {
+  const { name, whole, scale, double } = facts
+  const type = inferType(facts.kinds) ?? 'text'
+  if (type !== 'decimal')
+    return { name, type, duckdb: type === 'json' ? 'VARCHAR' : (plain[type as 'date']?.duckdb ?? 'VARCHAR') }
+  const precision = WIDTHS.find((width) => whole + scale <= width)
+  if (precision !== undefined)
+    return { name, type: `decimal(${precision},${scale})`, duckdb: `DECIMAL(${precision},${scale})` }
+  return double ? { name, type: 'float64', duckdb: 'DOUBLE' } : { name, type: 'text', duckdb: 'VARCHAR' }
+}
