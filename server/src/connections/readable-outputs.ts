@@ -6,7 +6,8 @@ import { type Queryable, sql } from '../database/database.ts'
 export type OutputParts = { key: string; size: number }[]
 
 /**
- * The parts of the wanted runs' outputs by run id; what may not be read is left out. Whatever a row says, only blobs of that
+ * The parts of the wanted runs' outputs by run id; what may not be read is left out, and so is tab-separated text, whose
+ * columns nobody kept: read as CSV, its first row would be taken for names, and its nulls for texts. Whatever a row says, only blobs of that
  * very run are handed over.
  */
 export async function findReadableParts(
@@ -17,7 +18,8 @@ export async function findReadableParts(
   if (runIds.length === 0) return {}
   const rows = await db.query<{ id: string; output_parts: OutputParts }>(sql`
     SELECT id, output_parts FROM runs
-     WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL`)
+     WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL
+       AND output_type <> 'text/tab-separated-values'`)
   const own = rows.filter(({ id, output_parts }) =>
     output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key)),
   )

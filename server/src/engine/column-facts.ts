@@ -34,11 +34,12 @@ export function createColumnFinder(): ColumnFinder {
     longest: () => longest,
     add(page) {
       const text = page.toString('latin1')
+      const lines = { page, text }
       visitLines(text, (start, end) => {
         longest = Math.max(longest, end - start)
         visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
           if (key === found.length) found.push(noFacts(decodeString(ring.raw[key]!)))
-          note(found[key]!, page, text, valueStart, valueEnd)
+          note(found[key]!, lines, valueStart, valueEnd)
         })
       })
       if (found.length <= MOST_COLUMNS) return
@@ -59,7 +60,13 @@ export function noFacts(name: string): ColumnFacts {
 const QUOTE = 34
 const words: Record<number, Kinds> = { 110: 0, 116: Kind.boolean, 102: Kind.boolean, 123: Kind.nested, 91: Kind.nested }
 
-function note(facts: ColumnFacts, page: Buffer, text: string, start: number, end: number): void {
+interface Lines {
+  page: Buffer
+  /** The same, a character for each byte. */
+  text: string
+}
+
+function note(facts: ColumnFacts, { page, text }: Lines, start: number, end: number): void {
   const first = text.charCodeAt(start)
   if (first === QUOTE) {
     // An escape is in no time; and nothing more is to be learned of a column that holds other texts.

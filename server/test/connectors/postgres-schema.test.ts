@@ -243,6 +243,29 @@ describe('tables that postgres loads shape', () => {
         assert.ok(attempt.schemas.flatMap(({ changes }) => changes).some((change) => /^widened column v /.test(change)))
       })
 
+    it('from uuid or json to text leaves the column while its texts fit, and makes it text when one does not', async () => {
+      const key = '9F0C3D2E-0000-4000-8000-000000000000'
+      for (const [was, before, fitting, other] of [
+        ['uuid', key, key, 'no uuid'],
+        ['jsonb', '{"a":1}', '[1,2]', 'plain'],
+      ] as const) {
+        const { table, next } = await begin(was, `'${before}'`, 'text', `'${fitting}'`)
+        await p.bench.run(next)
+        assert.equal((await typesOf(table)).v, was)
+        await p.query(`INSERT INTO ${table}_from VALUES (3, '${other}'), (4, NULL)`)
+        const strict = p.bench.next(next, null, { sync: { ...next.sync, schema_change: 'fail' } })
+        await assert.rejects(p.bench.run(strict), /values of v no longer fit/)
+        for (const write of ['append', 'replace'] as const)
+          await p.bench.run(p.bench.next(next, null, { sync: { ...next.sync, write } }))
+        assert.equal((await typesOf(table)).v, 'text')
+        const rows = await p.query<{ v: string }>(`SELECT v FROM ${table} WHERE id > 1 ORDER BY id`)
+        assert.deepEqual(
+          rows.map(({ v }) => v),
+          [fitting, other, null],
+        )
+      }
+    })
+
     it('is refused where the pipeline says fail, whatever it is', async () => {
       for (const [was, before, is, after] of cases) {
         const { table, next } = await begin(was, before, is, after)

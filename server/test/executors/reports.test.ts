@@ -128,6 +128,9 @@ test('the output of a run is read by another run only where it lies under its ow
   const { organization_id, id } = row
   assert.equal((await findReadableParts(db, organization_id, [id.toUpperCase()]))[id]?.length, 1)
   assert.deepEqual(await findReadableParts(db, other, [id]), {})
+  await db.execute(sql`UPDATE runs SET output_type = 'text/tab-separated-values' WHERE id = ${id}`)
+  assert.deepEqual(await findReadableParts(db, organization_id, [id]), {}, 'nobody knows the columns of typed rows')
+  await db.execute(sql`UPDATE runs SET output_type = 'application/x-ndjson' WHERE id = ${id}`)
   await db.execute(sql`
     UPDATE runs SET output_parts = ${JSON.stringify([{ key: `${other}/runs/${id}/1-1.part`, size: 1 }])} WHERE id = ${id}`)
   assert.deepEqual(await findReadableParts(db, organization_id, [id]), {})

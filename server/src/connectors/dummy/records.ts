@@ -68,15 +68,17 @@ export function columnsOf(stream: Stream): Column[] {
   return Object.entries(types).map(([name, type]) => ({ name, type, nullable: name === 'note' }))
 }
 
+/** What all records of a reading are made of. */
+export interface Recipe {
+  stream: Stream
+  seed: number
+  /** 0: never. */
+  repeatIds: number
+}
+
 /** Writes one record at `start` and returns where it ends. */
-export function writeRecord(
-  page: Uint8Array,
-  start: number,
-  stream: Stream,
-  seed: number,
-  position: number,
-  repeatIds: number,
-): number {
+export function writeRecord(page: Uint8Array, start: number, recipe: Recipe, position: number): number {
+  const { stream, seed, repeatIds } = recipe
   const shape = SHAPES[stream]
   const id = (repeatIds > 0 ? position % repeatIds : position) + 1
   const a = mix(seed, position)

@@ -98,7 +98,7 @@ type DummyContext = ReadContext<Type.Static<typeof settings>>
 
 async function* makePages(context: DummyContext): AsyncGenerator<Page> {
   const { records, seed, delay_ms, fail_after, repeat_ids } = context.config
-  const stream = context.stream as Stream
+  const recipe = { stream: context.stream as Stream, seed, repeatIds: repeat_ids ?? 0 }
   const end = Math.min(records, fail_after ?? records)
   let position = startOf(context)
   while (position < end) {
@@ -109,7 +109,7 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
     const bytes = Buffer.allocUnsafeSlow(delay_ms > 0 ? LONGEST_RECORD : PAGE_BYTES)
     let length = 0
     while (position < limit && length <= bytes.length - LONGEST_RECORD) {
-      length = writeRecord(bytes, length, stream, seed, position, repeat_ids ?? 0)
+      length = writeRecord(bytes, length, recipe, position)
       position++
     }
     yield { bytes: bytes.subarray(0, length), records: position - first, cursor: { position } }

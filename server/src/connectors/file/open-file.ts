@@ -50,7 +50,7 @@ async function openOutput(
   if (!parts) {
     throw new ConnectorError(
       'config',
-      `The run ${runId} has no output that could be read; choose a successful run of this organization.`,
+      `The run ${runId} has no output that could be read; choose a successful run of this organization whose output is JSON lines, CSV or Parquet.`,
     )
   }
   async function* chunks(): AsyncGenerator<Buffer> {

@@ -24,12 +24,20 @@ export interface Encoded {
   records: number
 }
 
+/** A record's values, and what their columns make of them. */
+interface Scanned {
+  spans: Spans
+  slots: readonly Slot[]
+}
+
 export class RecordEncoder {
   readonly #dropMismatches: boolean
   readonly #output: Output = createOutput()
   #columns: readonly EncoderColumn[] = []
   #slots: Slot[] = []
   #spans: Spans = createSpans([])
+  /** Both of them, as they are handed on for every record. */
+  #record: Scanned = { spans: this.#spans, slots: this.#slots }
   /** Null where some column is not written: no record can look exactly like the columns then. */
   #exact: ExactColumn[] | null = null
   #dropped = 0
@@ -43,6 +51,7 @@ export class RecordEncoder {
     this.#columns = columns
     this.#slots = columns.map(createSlot)
     this.#spans = createSpans(columns.map((column) => column.key))
+    this.#record = { spans: this.#spans, slots: this.#slots }
     this.#exact = columns.length > 0 && this.#slots.every(isPlain) ? this.#slots.map(toExact, columns) : null
   }
 
@@ -70,7 +79,7 @@ export class RecordEncoder {
         continue
       }
       if (!this.#admit(page)) return { next: at, records }
-      writeSpans(page, next - at, this.#spans, this.#slots, this.#output)
+      writeSpans(page, next - at, this.#record, this.#output)
       records += 1
       at = next
     }
@@ -160,7 +169,7 @@ function toExact(
 }
 
 // Most values are copied as they stand, in a loop here: calls and shared counters would cost more than the bytes.
-function writeSpans(page: Buffer, length: number, spans: Spans, slots: readonly Slot[], output: Output): void {
+function writeSpans(page: Buffer, length: number, { spans, slots }: Scanned, output: Output): void {
   output.reserve(length * 2 + slots.length * 3 + 8)
   let { bytes } = output
   const size = slots.length

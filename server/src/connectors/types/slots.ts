@@ -76,7 +76,8 @@ export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): K
   const start = spans.start[index]!
   const end = spans.end[index]!
   const kind = kindOf(page, form, start, end)
-  if ((slot.accepts & kind) !== 0) return keepsLimits(page, slot, kind, start, end) ? 0 : kind
+  if ((slot.accepts & kind) !== 0)
+    return !isLimited(slot, kind) || keepsLimits(slot, kind, page.toString('latin1', start, end)) ? 0 : kind
   if (form !== ValueForm.string || slot.loose === null) return kind
   const text = page.toString('latin1', start, end)
   if (!slot.loose.test(text) || fractionDigits(text) > slot.fraction) return kind
@@ -84,11 +85,14 @@ export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): K
   return slot.fits === null || !/\d/.test(text) || slot.fits(text) ? 0 : kind
 }
 
-function keepsLimits(page: Buffer, slot: Slot, kind: Kinds, start: number, end: number): boolean {
-  if ((kind & (Kind.integer | Kind.number)) !== 0)
-    return slot.fits === null || slot.fits(page.toString('latin1', start, end))
-  if (slot.fraction === MOST_FRACTION || kind === Kind.date) return true
-  return fractionDigits(page.toString('latin1', start, end)) <= slot.fraction
+const isNumber = (kind: Kinds): boolean => (kind & (Kind.integer | Kind.number)) !== 0
+
+function isLimited({ fits, fraction }: Slot, kind: Kinds): boolean {
+  return isNumber(kind) ? fits !== null : fraction < MOST_FRACTION && kind !== Kind.date
+}
+
+function keepsLimits({ fits, fraction }: Slot, kind: Kinds, text: string): boolean {
+  return isNumber(kind) ? fits === null || fits(text) : fractionDigits(text) <= fraction
 }
 
 export function kindOf(page: Buffer, form: number, start: number, end: number): Kinds {

@@ -9,6 +9,7 @@ import { RecordEncoder } from '../../types/record-encoder.ts'
 import { pickFields } from '../../types/tsv.ts'
 import { describeChange, Shape } from './shape.ts'
 import type { TableColumn } from './table.ts'
+import { findMisfits } from './watched-fields.ts'
 
 export interface QueueItem {
   rows: Buffer
@@ -52,7 +53,7 @@ export function createPageQueue(options: QueueOptions): PageQueue {
   const changes = options.declared === null ? [] : describeChange(shape.declare(options.declared))
   const adder =
     options.encoding === 'tsv'
-      ? createRowAdder(options.declared ?? [], shape, queue)
+      ? createRowAdder(options.declared ?? [], shape, queue, changes)
       : createJsonAdder(options, shape, queue, changes)
   return {
     shape,
@@ -92,15 +93,29 @@ interface Adder {
   report(): string[]
 }
 
-/** Rows pass as they are; only where the contract drops a column must its fields be cut out. */
-function createRowAdder(declared: readonly Column[], shape: Shape, queue: (item: QueueItem) => void): Adder {
+/** Rows pass as they are; only where the contract drops a column must its fields be cut out, and few are looked into. */
+function createRowAdder(
+  declared: readonly Column[],
+  shape: Shape,
+  queue: (item: QueueItem) => void,
+  changes: string[],
+): Adder {
   const kept = shape.encoderColumns().map((column) => column.ignored !== true)
-  const columns = shape.written()
+  let columns = shape.written()
+  let watched = shape.watched()
   if (columns.length === 0)
     throw new ConnectorError('config', 'No column of the source is in the table; nothing could be loaded')
   const whole = columns.length === declared.length
   return {
-    add: ({ bytes }) => queue({ rows: whole ? bytes : pickFields(bytes, kept), columns }),
+    add({ bytes }) {
+      const misfits = watched.length === 0 ? [] : findMisfits(bytes, watched)
+      if (misfits.length > 0) {
+        changes.push(...describeChange(shape.absorbTexts(misfits)))
+        columns = shape.written()
+        watched = shape.watched()
+      }
+      queue({ rows: whole ? bytes : pickFields(bytes, kept), columns })
+    },
     flush() {},
     report: () => [],
   }

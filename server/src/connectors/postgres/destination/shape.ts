@@ -9,6 +9,7 @@ import { createNamer, makeSafe, postgresNames } from '../../types/names.ts'
 import type { EncoderColumn } from '../../types/slots.ts'
 import { declaredType, neutralType, postgresType } from '../shared/type-names.ts'
 import type { TableColumn } from './table.ts'
+import { findTest, type WatchedField } from './watched-fields.ts'
 import { fractionOf, widenDeclared, widenForValues } from './widening.ts'
 
 export interface ShapeChange {
@@ -24,6 +25,8 @@ interface Field {
   state: 'written' | 'untyped' | 'ignored' | 'generated'
   /** See TableColumn. */
   was?: string
+  /** The source declares a text for a column that is stricter. */
+  watched?: true
 }
 
 export interface ShapeOptions {
@@ -102,13 +105,30 @@ export class Shape {
     return change
   }
 
+  /** Fields of typed rows whose texts have to be looked at, in a table that may change. */
+  watched(): WatchedField[] {
+    return [...this.#fields.values()].flatMap(({ key, type, state, watched }, place) => {
+      const fits = state === 'written' && watched && this.#contract !== 'discard' ? findTest(type) : null
+      return fits === null ? [] : [{ place, key, fits }]
+    })
+  }
+
+  /** Their columns become text. */
+  absorbTexts(misfits: readonly WatchedField[]): ShapeChange {
+    const change: ShapeChange = { added: [], widened: [] }
+    for (const { key } of misfits) this.#widen(this.#fields.get(key)!, 'text', change)
+    return change
+  }
+
   /** Takes the columns that a source declares; the result says which of them are written. */
   declare(declared: readonly Column[]): ShapeChange {
     const change: ShapeChange = { added: [], widened: [] }
     for (const column of declared) {
       const type = declaredType(column)
       const field = this.#addField(column.name, type, change)
-      if (field.state === 'written') this.#widen(field, widenDeclared(field.type, type, this.#encoding), change)
+      if (field.state !== 'written') continue
+      this.#widen(field, widenDeclared(field.type, type, this.#encoding), change)
+      if (this.#encoding === 'tsv' && column.type === 'text' && field.type !== type) field.watched = true
     }
     return change
   }

@@ -60,7 +60,7 @@ export function planIncremental({ relation, sync, columns, encoding, state, resu
     inside: start?.after !== undefined && identity.comparable && !rereadTies && !lookback,
   })
   return {
-    sql: buildCopy(encoding, relation, projection, hidden, `${where} ORDER BY ${order}`),
+    sql: buildCopy({ encoding, relation, projection, hidden, tail: `${where} ORDER BY ${order}` }),
     projection,
     pages: (rows) => cutPages(rows, encoding, group, (end) => reportEnd(end, cursor.name, log)),
   }

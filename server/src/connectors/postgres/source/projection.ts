@@ -76,14 +76,17 @@ function hashOf(column: SourceColumn): string {
  */
 const jsonLines = " (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
 
-/** `hidden` are expressions that follow the record in each line, `tail` is WHERE and ORDER BY. */
-export function buildCopy(
-  encoding: Encoding,
-  relation: Relation,
-  projection: Projection,
-  hidden: string[],
-  tail: string,
-): string {
+export interface CopyPlan {
+  encoding: Encoding
+  relation: Relation
+  projection: Projection
+  /** Expressions that follow the record in each line. */
+  hidden?: string[]
+  /** WHERE and ORDER BY. */
+  tail: string
+}
+
+export function buildCopy({ encoding, relation, projection, hidden = [], tail }: CopyPlan): string {
   const extra = hidden.map((expression) => `, ${expression}`).join('')
   const from = `FROM ${relation.from} AS t ${tail}`
   if (encoding === 'tsv') return `COPY (SELECT ${projection.list}${extra} ${from}) TO STDOUT`

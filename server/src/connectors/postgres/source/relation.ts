@@ -3,7 +3,7 @@ import { ConnectorError } from '../../contract.ts'
 import { codeOf } from '../shared/errors.ts'
 import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import { orNull, readBoolean, readInteger, readText } from '../shared/values.ts'
+import { orNull, type RowOf, readBoolean, readInteger, readText } from '../shared/values.ts'
 import { describeTypes, type SourceType } from './types.ts'
 
 export interface SourceColumn {
@@ -66,36 +66,8 @@ const estimateSql = (version: number): string => `(
   ) AS e)`
 
 async function describeTable(session: Session, stream: string): Promise<Relation> {
-  const parts = splitStream(stream)
-  if (parts.length > 2) {
-    throw new ConnectorError(
-      'config',
-      `The stream ${stream} has ${parts.length} parts; streams of postgres are schema.table or the name of a query`,
-    )
-  }
-  const name: TableName =
-    parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
-  const [table] = await session.query(
-    `SELECT c.oid::int4, c.relkind::text AS kind, coalesce(am.amname = 'heap', false) AS heap,
-            CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks,
-            ${estimateSql(session.version)} AS estimated_rows
-     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
-     WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')`,
-    [name.schema, name.table],
-    {
-      oid: readInteger,
-      kind: readText,
-      heap: readBoolean,
-      blocks: readInteger,
-      estimated_rows: orNull(readInteger),
-    },
-  )
-  if (!table) {
-    throw new ConnectorError(
-      'config',
-      `There is no table, view or query ${stream} that this role can see; the connector lists the streams there are`,
-    )
-  }
+  const name = nameOf(stream)
+  const table = await findTable(session, name, stream)
   const attributes = await session.query(
     `SELECT attname::text AS name, atttypid::int4 AS oid, atttypmod AS modifier, format_type(atttypid, atttypmod) AS own_type, NOT attnotnull AS nullable FROM pg_attribute
      WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
@@ -109,27 +81,73 @@ async function describeTable(session: Session, stream: string): Promise<Relation
     { name: readText },
   )
   const types = await describeTypes(session, attributes)
-  // Reading a range of rows by their place needs PostgreSQL 14; before, each range would scan the whole table. A table
-  // with children has rows of theirs that lie at the same places.
-  const [children] = await session.query(
-    'SELECT EXISTS (SELECT FROM pg_inherits WHERE inhparent = $1) AS found',
-    [table.oid],
-    { found: readBoolean },
-  )
-  const ranged =
-    table.heap && session.version >= 140000 && (table.kind === 'r' || table.kind === 'm') && !children?.found
+  const isView = table.kind === 'v' || table.kind === 'm'
   return {
     from: quoteTable(name),
     columns: attributes.map((attribute, index) => ({
       name: attribute.name,
       type: types[index]!,
       ownType: attribute.own_type,
-      nullable: table.kind === 'v' || table.kind === 'm' ? null : attribute.nullable,
+      nullable: isView ? null : attribute.nullable,
     })),
     primaryKey: key.map((row) => row.name),
-    blocks: ranged ? table.blocks : 0,
+    blocks: (await isRanged(session, table)) ? table.blocks : 0,
     estimatedRows: table.estimated_rows,
   }
+}
+
+function nameOf(stream: string): TableName {
+  const parts = splitStream(stream)
+  if (parts.length > 2) {
+    throw new ConnectorError(
+      'config',
+      `The stream ${stream} has ${parts.length} parts; streams of postgres are schema.table or the name of a query`,
+    )
+  }
+  return parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
+}
+
+const tableShape = {
+  oid: readInteger,
+  kind: readText,
+  heap: readBoolean,
+  blocks: readInteger,
+  estimated_rows: orNull(readInteger),
+}
+
+async function findTable(
+  session: Session,
+  { schema, table }: TableName,
+  stream: string,
+): Promise<RowOf<typeof tableShape>> {
+  const [found] = await session.query(
+    `SELECT c.oid::int4, c.relkind::text AS kind, coalesce(am.amname = 'heap', false) AS heap,
+            CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) / current_setting('block_size')::int8 ELSE 0 END::int4 AS blocks,
+            ${estimateSql(session.version)} AS estimated_rows
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am am ON am.oid = c.relam
+     WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind IN ('r', 'v', 'm', 'p', 'f')`,
+    [schema, table],
+    tableShape,
+  )
+  if (found) return found
+  throw new ConnectorError(
+    'config',
+    `There is no table, view or query ${stream} that this role can see; the connector lists the streams there are`,
+  )
+}
+
+/**
+ * Reading a range of rows by their place needs PostgreSQL 14; before, each range would scan the whole table. A table with
+ * children has rows of theirs that lie at the same places.
+ */
+async function isRanged(session: Session, { oid, kind, heap }: RowOf<typeof tableShape>): Promise<boolean> {
+  if (!heap || session.version < 140000 || (kind !== 'r' && kind !== 'm')) return false
+  const [children] = await session.query(
+    'SELECT EXISTS (SELECT FROM pg_inherits WHERE inhparent = $1) AS found',
+    [oid],
+    { found: readBoolean },
+  )
+  return !children?.found
 }
 
 async function describeQuery(session: Session, stream: string, text: string): Promise<Relation> {

@@ -149,7 +149,7 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
       return { columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
     }
     const projection = projectColumns(relation, context.columns)
-    const buildSql = (where: string) => buildCopy(encoding, relation, projection, [], where)
+    const buildSql = (where: string) => buildCopy({ encoding, relation, projection, tail: where })
     const sessions = await openMore(context, session, relation)
     const rows = sessions.length > 1 ? readRanges(sessions, relation.blocks, buildSql) : copyOut(session, buildSql(''))
     return { columns: projection.columns, resumable: false, pages: guard(context, sessions, asPages(rows)) }
