@@ -2,14 +2,13 @@
  * The composition root: everything that lives as long as the process, made once from the configuration and handed to
  * whoever needs it. Closing goes in the opposite order.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { BlobStore } from './blobs/blobs.ts'
 import { openBlobs } from './blobs/open.ts'
 import { interactiveLimits } from './cell/limits.ts'
 import { cellSettings } from './cell/settings.ts'
 import type { Config } from './config/config.ts'
-import { connectDatabase, type Database, sql } from './database/database.ts'
+import { connectDatabase, type Database } from './database/database.ts'
 import { chooseConnection } from './database/database-url.ts'
 import { migrate } from './database/migrate.ts'
 import { requireDatabase } from './database/requirements.ts'
@@ -17,10 +16,12 @@ import { createSecretBox, type SecretBox } from './database/secret-box.ts'
 import { type Keys, openStore, type Store } from './database/store.ts'
 import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
+import { OperatorError } from './errors.ts'
 import { type CallPool, createCallPool } from './executors/call-pool.ts'
 import { createTokens, type Tokens } from './identity/tokens.ts'
 import { createLog } from './log.ts'
 import { createRunMessages, type RunMessages } from './runs/messages.ts'
+import { createReadiness, type Readiness, type RoleState } from './runs/readiness.ts'
 import { createKeyUses, type KeyUses } from './tenancy/api-key-uses.ts'
 import { createTraces, type Traces } from './traces.ts'
 
@@ -41,8 +42,8 @@ export interface Services {
   calls: CallPool
   runMessages: RunMessages
   /** What /readyz tells; roles add their own state to it. */
-  readiness(): Promise<{ database: string; queue: string; sandbox: string }>
-  state: { queue: string; sandbox: string; claimedAt?: number; tickedAt?: number }
+  readiness(): Promise<Readiness>
+  state: RoleState
   /** Null where no collector is set. */
   traces: Traces | null
   close(): Promise<void>
@@ -79,11 +80,21 @@ export async function createServices(config: Config, options: ServiceOptions = {
     await requireDatabase(db)
     const applied = await migrate(db, (message) => log.warn(message))
     if (applied > 0) log.info(`applied ${applied} migrations`)
-    return composeServices({ config, log, db, keys: store.keys, closers, close })
+    const services = composeServices({ config, log, db, keys: store.keys, closers, close })
+    await requireBlobs(services)
+    return services
   } catch (error) {
     await close()
     throw error
   }
+}
+
+/** A store that is away may come back; one that refuses us will not. */
+async function requireBlobs({ blobs, log }: Services): Promise<void> {
+  await blobs.check().catch((error: Error) => {
+    if (error instanceof OperatorError) throw error
+    log.warn({ err: error }, 'the blob store does not answer; runs that keep output wait for it')
+  })
 }
 
 export interface Parts {
@@ -110,7 +121,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
-  const state: Services['state'] = { queue: 'ok', sandbox: 'not started' }
+  const state: RoleState = { queue: 'ok', sandbox: 'not started' }
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
   const traces = collector === undefined ? null : createTraces(collector, log)
   closers.push(async () => traces?.close())
@@ -131,7 +142,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),
     box: createSecretBox(keys.encryption_keys),
     blobs,
-    readiness: async () => ({ database: await probe(db), ...state }),
+    readiness: createReadiness(db, blobs, state),
     close,
   }
 }
@@ -165,13 +176,3 @@ export function addressesOf(config: Config): Listener[] {
 }
 
 const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 }
-
-const PROBE_MS = 2000
-
-async function probe(db: Database): Promise<string> {
-  const answer = db.first(sql`SELECT 1`).then(
-    () => 'ok',
-    () => 'does not answer',
-  )
-  return Promise.race([answer, delay(PROBE_MS, 'does not answer', { ref: false })])
-}

@@ -25,6 +25,8 @@ export interface BlobStore {
   stat(key: string): Promise<BlobInfo | null>
   delete(keys: readonly string[]): Promise<void>
   list(prefix: string): AsyncIterable<BlobInfo>
+  /** Fails where the store cannot be used, with an OperatorError where somebody has to act. */
+  check(): Promise<void>
   /** Removes what writers that died left behind and is older than `olderThanMs`. */
   sweep(olderThanMs: number): Promise<void>
 }

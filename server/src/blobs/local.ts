@@ -7,7 +7,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { constants, mkdirSync, realpathSync } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from 'node:fs/promises'
+import { access, type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { checkKey, checkPrefix, InvalidBlobKey } from './blob-keys.ts'
@@ -107,6 +107,8 @@ export function createLocalBlobs(folder: string): BlobStore {
       checkPrefix(prefix)
       return walk(root, prefix)
     },
+
+    check: () => access(temporary, constants.W_OK),
 
     async sweep(olderThanMs) {
       const before = Date.now() - olderThanMs

@@ -33,7 +33,8 @@ export const pickBlobSettings = ({
   S3_SECRET_ACCESS_KEY,
 })
 
-export function openBlobs(settings: BlobSettings): BlobStore {
+/** `patienceMs`: how long requests are repeated while an object store is away. */
+export function openBlobs(settings: BlobSettings, patienceMs?: number): BlobStore {
   const url = settings.BLOB_URL
   if (!url) return createLocalBlobs(join(settings.DATA_DIR, 'blobs'))
   if (url.startsWith('file://')) return createLocalBlobs(fileURLToPath(url))
@@ -52,5 +53,6 @@ export function openBlobs(settings: BlobSettings): BlobStore {
     prefix: match[2] ?? '',
     accessKeyId: S3_ACCESS_KEY_ID,
     secretAccessKey: S3_SECRET_ACCESS_KEY,
+    patienceMs,
   })
 }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, type Dispatcher, request } from 'undici'
+import { BlobStoreUnavailable } from './blobs.ts'
 import { encodePath, encodeQuery, type SigningKey, sha256, signRequest } from './s3-signature.ts'
 
 export interface S3Options extends SigningKey {
@@ -32,17 +33,31 @@ export class S3Error extends Error {
   }
 }
 
-const TRIES = 4
-const FIRST_PAUSE_MS = 100
+const FIRST_PAUSE_MS = 200
+const LONGEST_PAUSE_MS = 10_000
+/** How long an answer is waited for before the request is sent again. */
+const ANSWER_MS = 30_000
+
+/** How long requests are repeated while the store is away: people who wait want to know soon. */
+export const USUAL_PATIENCE_MS = 4000
+/** A run has time: a store that is away for two minutes costs it nothing but these. */
+export const RUN_PATIENCE_MS = 120_000
+
+const mayPass = ({ status }: S3Error): boolean => status >= 500 || status === 429
 
 export interface S3Client {
   send(call: S3Request): Promise<S3Response>
 }
 
-export function createS3Client(options: S3Options): S3Client {
+export function createS3Client(options: S3Options, patienceMs = USUAL_PATIENCE_MS): S3Client {
   const endpoint = new URL(options.endpoint)
   // Stores close idle connections without notice; a body that stalls for a minute is as good as lost.
-  const dispatcher = new Agent({ connections: 16, keepAliveTimeout: 4000, headersTimeout: 60_000, bodyTimeout: 60_000 })
+  const dispatcher = new Agent({
+    connections: 16,
+    keepAliveTimeout: 4000,
+    headersTimeout: Math.min(ANSWER_MS, 2 * patienceMs),
+    bodyTimeout: 60_000,
+  })
 
   async function sendOnce(call: S3Request): Promise<S3Response> {
     const path = encodePath(
@@ -67,17 +82,16 @@ export function createS3Client(options: S3Options): S3Client {
 
   return {
     async send(call) {
-      for (let tries = 1; ; tries++) {
-        const last = tries === TRIES
-        try {
-          const response = await sendOnce(call)
-          if (response.statusCode < 300) return response
-          const error = await readError(call, response)
-          if (last || !(response.statusCode >= 500 || response.statusCode === 429)) throw error
-        } catch (error) {
-          if (last || error instanceof S3Error) throw error
-        }
-        await delay(FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random()))
+      const deadline = performance.now() + patienceMs
+      for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
+        const answer = await sendOnce(call).catch((error: Error) => error)
+        if (!(answer instanceof Error) && answer.statusCode < 300) return answer
+        const failure = answer instanceof Error ? answer : await readError(call, answer)
+        if (failure instanceof S3Error && !mayPass(failure)) throw failure
+        const wait = pause * (0.5 + Math.random())
+        if (performance.now() + wait > deadline)
+          throw new BlobStoreUnavailable(`The object store does not answer: ${failure.message}`, { cause: failure })
+        await delay(wait)
       }
     },
   }

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { OperatorError } from '../errors.ts'
 import { checkKey, checkPrefix } from './blob-keys.ts'
 import { type BlobInfo, BlobNotFound, type BlobStore, type BlobWriter } from './blobs.ts'
 import { createS3Client, escapeXml, readBlocks, readTag, type S3Client, S3Error } from './s3-client.ts'
@@ -16,6 +17,7 @@ export interface S3BlobOptions {
   prefix: string
   accessKeyId: string
   secretAccessKey: string
+  patienceMs?: number | undefined
 }
 
 /** S3 wants at least 5 MiB for all blocks but the last, and at most 10,000 blocks. */
@@ -24,7 +26,7 @@ const UPLOADS_AT_ONCE = 2
 const DELETE_BATCH = 1000
 
 export function createS3Blobs(options: S3BlobOptions): BlobStore {
-  const client = createS3Client(options)
+  const client = createS3Client(options, options.patienceMs)
   const prefix = options.prefix.replace(/^\/+|\/+$/g, '')
   const base = prefix === '' ? '' : `${prefix}/`
   const nameOf = (key: string): string => {
@@ -75,6 +77,18 @@ export function createS3Blobs(options: S3BlobOptions): BlobStore {
     list(wanted) {
       checkPrefix(wanted)
       return listBlobs(client, base, wanted)
+    },
+
+    async check() {
+      const query = { 'list-type': '2', 'max-keys': '1', prefix: base }
+      await drain(client.send({ method: 'GET', query })).catch((error: Error) => {
+        if (!(error instanceof S3Error)) throw error
+        throw new OperatorError(
+          error.code === 'NoSuchBucket'
+            ? `The bucket '${options.bucket}' of BLOB_URL does not exist at ${options.endpoint}; create it, or correct BLOB_URL, S3_ENDPOINT or S3_REGION.`
+            : `The bucket '${options.bucket}' of BLOB_URL cannot be used: ${error.message} Check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what they may do.`,
+        )
+      })
     },
 
     async sweep(olderThanMs) {

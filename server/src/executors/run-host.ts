@@ -1,6 +1,8 @@
 /** Inside an executor that serves runs. Whatever is to be kept is asked of the worker. */
 
+import { BlobStoreUnavailable } from '../blobs/blobs.ts'
 import { openBlobs } from '../blobs/open.ts'
+import { RUN_PATIENCE_MS } from '../blobs/s3-client.ts'
 import { configureCells } from '../cell/provider.ts'
 import { createRedactor } from '../cell/redact.ts'
 import { createFetch } from '../connectors/authentication/fetch.ts'
@@ -35,7 +37,7 @@ export function serveRuns(settings: RunSettings, channel: Channel): Served {
 
 /** What a run is given, apart from its log. */
 function openHost(settings: RunSettings, send: Send, questions: Questions): (log: BatchedLog) => Host {
-  const base = { blobs: openBlobs(settings.blobs), egress: createEgress(settings.egress) }
+  const base = { blobs: openBlobs(settings.blobs, RUN_PATIENCE_MS), egress: createEgress(settings.egress) }
   configureCells(settings.cell)
   const refreshTokens: RefreshTokens = storedElsewhere(questions, send)
   return (log) => ({
@@ -70,12 +72,14 @@ async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Sen
   } catch (error) {
     log.flush()
     const known = error instanceof ConnectorError ? error : null
-    const message = known?.message ?? `An unforeseen error: ${error instanceof Error ? error.message : String(error)}`
+    const away = error instanceof BlobStoreUnavailable
+    const text = error instanceof Error ? error.message : String(error)
+    const message = known || away ? text : `An unforeseen error: ${text}`
     send({
       type: 'failure',
       kind: known?.kind ?? 'internal',
       message: cutMessage(log.redact(message)),
-      transient: known?.transient ?? false,
+      transient: known?.transient ?? away,
     })
   }
 }

@@ -96,9 +96,19 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   return { start, end }
 }
 
-/** Streams the bytes of a range over the parts, opening each only when it is reached. */
-export function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Readable {
-  return Readable.from(readParts(blobs, file.output_parts, range), { objectMode: false })
+/** Streams the bytes of a range over the parts, opening each only when it is reached. Resolves when the first are there. */
+export async function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Promise<Readable> {
+  const pieces = readParts(blobs, file.output_parts, range)
+  const first = await pieces.next()
+  const stream = Readable.from(
+    (async function* () {
+      if (!first.done) yield first.value
+      yield* pieces
+    })(),
+    { objectMode: false },
+  )
+  // A reader that goes before it has read anything leaves a part open.
+  return stream.once('close', () => void pieces.return(undefined))
 }
 
 async function* readParts(

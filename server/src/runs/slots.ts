@@ -98,6 +98,7 @@ export function openSlots(services: WorkerServices, pool: ExecutorPool): Slots {
   }
   const fillSlots = oneAtATime(async () => {
     let busy = 0
+    if (free() <= 0) state.claimedAt = Date.now()
     while (!stopping && free() > 0) {
       try {
         if (unsure) await releaseUnattended(services, worker, [...held.keys(), ...taken])

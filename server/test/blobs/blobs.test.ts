@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { InvalidBlobKey } from '../../src/blobs/blob-keys.ts'
-import { BlobNotFound, type BlobStore } from '../../src/blobs/blobs.ts'
+import { BlobNotFound, type BlobStore, BlobStoreUnavailable } from '../../src/blobs/blobs.ts'
 import { createLocalBlobs } from '../../src/blobs/local.ts'
 import { openBlobs } from '../../src/blobs/open.ts'
 import { createS3Blobs } from '../../src/blobs/s3.ts'
@@ -207,8 +207,35 @@ describe('blobs on S3', () => {
     assert.equal((await blobs.stat('again/a'))?.size, 1)
     // More than there are tries: a request that an earlier test left under way may use one up.
     server.failNext(20, 503)
-    await assert.rejects(blobs.put('again/b', Buffer.from('x')), /The object store refused PUT .*SlowDown/)
+    await assert.rejects(
+      blobs.put('again/b', Buffer.from('x')),
+      /The object store does not answer: .*refused PUT .*SlowDown/,
+    )
     server.failNext(0, 503)
+  })
+
+  it('waits for a store that is away, as long as it was told to', async () => {
+    const patient = createS3Blobs({ ...server, prefix: 'some/prefix', patienceMs: 20_000 })
+    // As many answers as two seconds of trying bring.
+    server.failNext(4, 503)
+    const writer = await patient.writer('patient/a')
+    await writer.write(Buffer.from('kept'))
+    assert.deepEqual(await writer.finish(), { size: 4 })
+    server.failNext(20, 503)
+    await assert.rejects(blobs.stat('patient/a'), BlobStoreUnavailable)
+    server.failNext(0, 503)
+  })
+
+  it('says at the start what is wrong with a bucket or a key', async () => {
+    await blobs.check()
+    await assert.rejects(
+      createS3Blobs({ ...server, prefix: '', bucket: 'missing' }).check(),
+      /The bucket 'missing' of BLOB_URL does not exist/,
+    )
+    await assert.rejects(
+      createS3Blobs({ ...server, prefix: '', secretAccessKey: 'wrong' }).check(),
+      /cannot be used: .*SignatureDoesNotMatch.*Check S3_ACCESS_KEY_ID/,
+    )
   })
 
   it('is refused with a wrong secret', async () => {

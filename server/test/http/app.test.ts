@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { AppError, catalogue } from '../../src/errors.ts'
 import { decodeBody, parseBody } from '../../src/http/json-body.ts'
+import { createReadiness } from '../../src/runs/readiness.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const FRONTEND = 'https://console.example.com'
@@ -204,6 +205,21 @@ test('it says that it lives, and whether it is ready', async () => {
   } finally {
     app.services.db.first = first
   }
+})
+
+test('it is not ready while its store does not answer, or nobody looked for runs or schedules for a minute', async () => {
+  const { state } = app.services
+  const ask = async () => (await app.call('GET', '/readyz')).status
+  for (const name of ['claimedAt', 'tickedAt'] as const) {
+    state[name] = Date.now() - 61_000
+    assert.equal(await ask(), 503)
+    state[name] = Date.now()
+    assert.equal(await ask(), 200)
+    delete state[name]
+  }
+  const broken = { ...app.services.blobs, check: () => Promise.reject(new Error('gone')) }
+  const readiness = createReadiness(app.services.db, broken, state)
+  assert.deepEqual(await readiness(), { database: 'ok', store: 'does not answer', queue: 'ok', sandbox: state.sandbox })
 })
 
 test('what is not HTTP gets the same form of answer', async () => {

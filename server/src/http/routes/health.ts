@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { isReady } from '../../runs/readiness.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { createTokenCheck } from '../metrics-token.ts'
@@ -29,7 +30,7 @@ export function healthRoutes(app: App, services: Services): void {
       logLevel: 'silent',
       schema: {
         tags: ['Health'],
-        summary: 'Database and queue answer',
+        summary: 'Database, blob store and queue answer',
         description: 'With METRICS_TOKEN as `Authorization: Bearer …` the answer also says how each part is.',
         security: [],
         response: { 200: Ready, 503: Ready },
@@ -37,7 +38,7 @@ export function healthRoutes(app: App, services: Services): void {
     },
     async (request, reply) => {
       const state = await services.readiness()
-      const ready = state.database === 'ok' && state.queue === 'ok'
+      const ready = isReady(state)
       const status = ready ? 'ready' : 'not ready'
       return reply.code(ready ? 200 : 503).send(bringsToken(request) ? { status, ...state } : { status })
     },

@@ -220,21 +220,30 @@ export function runRoutes(app: App, services: Services): void {
     )
 }
 
-function sendOutput({ blobs }: Services, file: OutputFile, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+async function sendOutput(
+  { blobs }: Services,
+  file: OutputFile,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
   const size = file.output_file_size
   const etag = `"${file.run_id}-${size}"`
-  reply.headers({
+  const headers = {
     ETag: etag,
     'Accept-Ranges': 'bytes',
     'Cache-Control': 'private, no-cache',
     'Content-Disposition': `attachment; filename="${attachmentName(file)}"`,
-  })
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-  reply.type(file.output_type)
+  }
+  if (request.headers['if-none-match'] === etag) return reply.headers(headers).code(304).send()
   const stale = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag
   const range = stale ? null : parseRange(request.headers.range, size)
   const { start, end } = range ?? { start: 0, end: size - 1 }
-  reply.header('Content-Length', end - start + 1)
+  // Before any header is set: a store that is away is told like every other error.
+  const body = await streamOutput(blobs, file, { start, end })
+  reply
+    .headers(headers)
+    .type(file.output_type)
+    .header('Content-Length', end - start + 1)
   if (range) reply.code(206).header('Content-Range', `bytes ${start}-${end}/${size}`)
-  return reply.serializer((body: unknown) => body as string).send(streamOutput(blobs, file, { start, end }))
+  return reply.serializer((given: unknown) => given as string).send(body)
 }
