@@ -14,17 +14,17 @@ _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp
 _MUTABLE_CALLS = frozenset({"list", "dict", "set", "bytearray", "defaultdict", "deque", "Counter", "OrderedDict"})
 
 
-def give_advice(program: Program, methods: dict[str, Any], warn: Report) -> None:
+def add_warnings(program: Program, methods: dict[str, Any], warn: Report) -> None:
     for node, scope in program.nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             _check_defaults(node, warn)
             if not isinstance(node, ast.Lambda) and scope.kind in ("module", "class"):
                 _check_hints(node, scope.kind == "class", warn)
         elif isinstance(node, ast.ExceptHandler) and node.type is None:
-            warn(node, "bare except also catches the end of the run; name the exception: except Exception")
+            warn(node, "a bare except also catches the signal that ends the run; name the exception: except Exception")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             if not scope.binds("print"):
-                warn(node, "print has no level; use self.log.info")
+                warn(node, "print writes without a log level; use self.log.info")
     _check_results(methods, warn)
 
 
@@ -73,5 +73,5 @@ def _check_results(methods: dict[str, Any], warn: Report) -> None:
             for each in inside
         )
         if not gives:
-            what = "yields no records" if name == "get_records" else "returns nothing, which counts as false"
+            what = "yields no records" if name == "get_records" else "returns nothing, which counts as False"
             warn(method, f"{name} {what}")

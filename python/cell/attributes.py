@@ -1,7 +1,7 @@
-"""Attributes of `self` that neither the source class nor its base defines: `self.htp` is an AttributeError that waits.
+"""Attributes of `self` that neither the source class nor its base defines: `self.htp` instead of `self.http`.
 
-Only what is certain is reported. An attribute counts as defined where anything in the file sets one of that name on any
-object, or any class in it defines one; and where attributes can come from elsewhere the check is left out.
+The check is conservative. An attribute counts as defined where anything in the file sets an attribute of that name on
+any object, or any class defines one; and nothing is reported where attributes can come from elsewhere.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Report = Callable[[ast.AST, str], None]
 
 _INHERITED = frozenset(dir(AbstractSource)) | BASE_ATTRIBUTES
 _PLAIN_BASES = BASES | {"abc.ABC", "typing.Generic", "typing.Protocol"}
-# These read or set attributes in ways that cannot be seen from the code.
+# With these, attributes are read or set in ways that static analysis cannot follow.
 _DYNAMIC = frozenset({"__dict__", "__getattr__", "__getattribute__", "__setattr__"})
-# Looking for what was meant takes time, and nobody reads more of them.
+# Finding a similar name takes time, and nobody reads a longer list.
 MAX_REPORTED = 20
-# Names of other libraries for what the platform calls otherwise.
-_CALLED_OTHERWISE = {
+# Names that other libraries use for the same thing.
+_OTHER_NAMES = {
     "auth": "authentication",
     "client": "http",
     "credentials": "authentication",
@@ -71,18 +71,18 @@ def check_self_attributes(classes: Classes, source: ast.ClassDef, error: Report,
 
 
 def _report(node: ast.Attribute, self_name: str, known: set[str], error: Report, warn: Report) -> None:
-    """A slip of the pen is an error. Anything else may be meant for another base class: it is a warning."""
+    """A typo is an error. Anything else is only a warning, because a base class of another version may define it."""
     message = f"'{self_name}.{node.attr}' is not defined by the class or its base"
-    slip = nearest(node.attr, {each for each in known if not each.startswith("_")})
-    if slip is not None:
-        error(node, f"{message}; did you mean '{self_name}.{slip}'?")
+    meant = nearest(node.attr, {each for each in known if not each.startswith("_")})
+    if meant is not None:
+        error(node, f"{message}; did you mean '{self_name}.{meant}'?")
         return
-    other = _CALLED_OTHERWISE.get(node.attr)
+    other = _OTHER_NAMES.get(node.attr)
     warn(node, f"{message}" + (f"; did you mean '{self_name}.{other}'?" if other else ""))
 
 
 def _is_plain(node: ast.ClassDef, classes: Classes) -> bool:
-    """Whether all that the class has stands in the file: no decorator, no metaclass, no base from elsewhere."""
+    """Whether the file shows all attributes of the class: no decorator, no metaclass, no base from elsewhere."""
     if node.decorator_list or node.keywords:
         return False
     for base in node.bases:
@@ -94,7 +94,7 @@ def _is_plain(node: ast.ClassDef, classes: Classes) -> bool:
 
 
 def _defined_attributes(program: Program) -> set[str] | None:
-    """Every attribute that the program may define; None where that cannot be told."""
+    """Every attribute that the program may define; None where that cannot be determined."""
     known = set(_INHERITED)
     for scope in program.classes:
         known |= scope.names
@@ -129,7 +129,7 @@ def _first_argument(function: Any) -> str | None:
 
 
 def _nodes_where_self_changes(program: Program, methods: dict[int, Any]) -> set[int]:
-    """Methods that give their first argument another meaning."""
+    """Methods that assign to their first parameter."""
     found = set()
     for node, scope in program.nodes:
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

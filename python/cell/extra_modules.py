@@ -1,7 +1,7 @@
-"""Modules that the operator allows beyond the standard ones (the setting CELL_MODULES), loaded before a cell is sealed.
+"""Loads the modules that the operator allows beyond the standard ones (CELL_MODULES), before a cell is sealed.
 
-They come from where this Python keeps installed packages, which is on the import path only while they are loaded. After
-the seal nothing more can be imported, so everything that a package would load late is asked for here.
+They are found in the site-packages of this Python, which are on the import path only while they are loaded. After the
+seal nothing more can be imported, so what a package would import lazily is imported here too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
-from cell.modules import ALLOWED_MODULES, POWERFUL, REFUSED_SUBMODULES
+from cell.modules import ALLOWED_MODULES, FORBIDDEN_MODULES, REFUSED_SUBMODULES
 
-MAX_PARTS = 2000
+MAX_SUBMODULES = 2000
 _UNWANTED = re.compile(r"\.(_?tests?|testing|conftest|setup|__main__|_?distutils|f2py)(\.|$)|\.test_")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
-# Beside those that validation refuses wherever it sees them.
-_NEVER = POWERFUL | {"antigravity", "cffi", "ensurepip", "faulthandler", "pdb", "pip", "pydoc", "tracemalloc"}
-# Native libraries start threads for these when they are loaded; a cell has one, and cannot start more.
+# In addition to those that validation always refuses.
+_NEVER = FORBIDDEN_MODULES | {"antigravity", "cffi", "ensurepip", "faulthandler", "pdb", "pip", "pydoc", "tracemalloc"}
+# Settings of native libraries that start a thread pool when they are loaded. A cell has one thread.
 _ONE_THREAD = dict.fromkeys(
     (
         "BLIS_NUM_THREADS MKL_NUM_THREADS NUMEXPR_NUM_THREADS OMP_NUM_THREADS OPENBLAS_NUM_THREADS "
@@ -34,12 +34,12 @@ _ONE_THREAD = dict.fromkeys(
 
 
 def load_modules(names: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:
-    """Imports what is allowed and there. Returns the names that can be used, and for each other one what is wrong."""
+    """Imports what is allowed and installed. Returns the usable names, and the problem of each other one."""
     loaded: list[str] = []
     problems: list[dict[str, str]] = []
     with _as_installed():
         for name in names:
-            problem = find_obstacle(name) or _load(name)
+            problem = find_problem(name) or _load(name)
             if problem is None:
                 loaded.append(name)
             else:
@@ -47,43 +47,45 @@ def load_modules(names: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]
     return loaded, problems
 
 
-def find_obstacle(name: str) -> str | None:
-    """Why a module is not even tried."""
+def find_problem(name: str) -> str | None:
+    """Why a module is not even imported, or None."""
     if not _NAME.fullmatch(name):
         return "is not the name of a module"
     top = name.partition(".")[0]
     if top.lstrip("_") in _NEVER or name in REFUSED_SUBMODULES or top in ("svc", "cell"):
-        return "is never available to custom sources, because it reaches the system or the interpreter; leave it out"
-    return "is there for every custom source already; leave it out" if name in ALLOWED_MODULES else None
+        return (
+            "is never available to custom sources, because it gives access to the system or the interpreter; remove it"
+        )
+    return "is available to every custom source already; remove it" if name in ALLOWED_MODULES else None
 
 
 def _load(name: str) -> str | None:
     try:
         module = import_module(name)
-    except BaseException as error:  # whatever a package does while it loads, the service goes on without it
+    except BaseException as error:  # whatever a package does on import, the service keeps working
         cause = f"{type(error).__name__}: {error}".replace("\n", " ")[:400]
-        return f"cannot be imported ({cause}); custom sources go on without it"
-    for each in (module, *_load_parts(module)):
+        return f"cannot be imported ({cause}); custom sources work without it"
+    for each in (module, *_load_submodules(module)):
         _touch(each)
     return None
 
 
-def _load_parts(module: Any) -> list[Any]:
-    """The modules inside a package, which it may import only when a function is called. Its tests are left out."""
+def _load_submodules(module: Any) -> list[Any]:
+    """The submodules of a package, which it may import lazily. Its tests are left out."""
     found: list[Any] = []
     folders = list(getattr(module, "__path__", ()))
     for info in pkgutil.walk_packages(folders, f"{module.__name__}.", onerror=lambda _: None):
-        if len(found) == MAX_PARTS:
+        if len(found) == MAX_SUBMODULES:
             break
         if not _UNWANTED.search(info.name):
-            # What needs something else that is not installed cannot be used in a cell either.
+            # A submodule may need a package that is not installed; then it cannot be used in a cell either.
             with contextlib.suppress(BaseException):
                 found.append(import_module(info.name))
     return found
 
 
 def _touch(module: Any) -> None:
-    """Reads every public name, because some packages load what it stands for only then."""
+    """Reads every public name, because some packages import lazily in a module-level `__getattr__`."""
     for name in getattr(module, "__all__", None) or dir(module):
         with contextlib.suppress(Exception):
             getattr(module, name)
@@ -91,7 +93,7 @@ def _touch(module: Any) -> None:
 
 @contextlib.contextmanager
 def _as_installed() -> Iterator[None]:
-    """The import path with installed packages, one thread for native libraries, and nothing printed on our channel."""
+    """With site-packages on the import path, single-threaded native libraries, and stdout, our channel, redirected."""
     path = list(sys.path)
     sys.path.extend(installed_packages())
     os.environ.update(_ONE_THREAD)
@@ -106,7 +108,7 @@ def _as_installed() -> Iterator[None]:
 
 
 def installed_packages() -> list[str]:
-    """The folders of installed packages, of the virtual environment where this Python belongs to one."""
+    """The site-packages folders of this Python, or of its virtual environment."""
     import site
 
     prefixes = [sys.prefix, sys.exec_prefix]

@@ -1,7 +1,7 @@
-"""Imports and calls that a custom source may not have, wherever in the code they stand.
+"""Imports and calls that a custom source may not use, anywhere in its code.
 
-The kernel is what holds a source in; these checks tell an author early and by name what would fail there. So they look
-at what can be seen: names and their aliases, attributes of imported modules, literal arguments.
+The kernel is what isolates a source; these checks tell an author early, and by name, what would fail there. So they
+look at what is visible in the code: names and their aliases, attributes of imported modules, literal arguments.
 """
 
 from __future__ import annotations
@@ -11,44 +11,44 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from cell.modules import FILE_FUNCTIONS, POWERFUL, REFUSED_SUBMODULES, SVC_EXPORTS, instead_of
+from cell.modules import FILE_FUNCTIONS, FORBIDDEN_MODULES, REFUSED_SUBMODULES, SVC_EXPORTS, instead_of
 from cell.scopes import MAX_PATH, Program, Scope, fold_text
 
 Report = Callable[[ast.AST, str], None]
 
 _NO_FILES = "a source has no file system"
-_NO_NEW_CODE = "code is not made at run time"
-# Built-in names, and why not.
+_NO_NEW_CODE = "a source cannot create code at run time"
+# Built-in names that are refused, and why.
 BUILTINS = {
     "eval": f"{_NO_NEW_CODE}; parse data with json.loads",
     "exec": _NO_NEW_CODE,
-    "compile": f"{_NO_NEW_CODE} (for patterns there is re.compile)",
+    "compile": f"{_NO_NEW_CODE} (for regular expressions use re.compile)",
     "open": f"{_NO_FILES}; keep data in memory (svc.text has StringIO and BytesIO)",
-    "input": "nobody is there to answer; settings are in self.config",
-    "breakpoint": "nobody is there to debug; use self.log, or python -m svc preview on your machine",
+    "input": "a run has no input; settings are in self.config",
+    "breakpoint": "a run cannot be debugged; use self.log, or python -m svc preview on your own machine",
     "globals": "keep values in attributes of self",
-    "help": "it does not exist in a cell",
-    "exit": "end by returning, or raise an exception that says why",
-    "quit": "end by returning, or raise an exception that says why",
-    "__import__": "import modules with an import statement",
-    "__builtins__": "the interpreter's inside is not for sources",
-    "__loader__": "the interpreter's inside is not for sources",
-    "__spec__": "the interpreter's inside is not for sources",
+    "help": "it is not available in a cell",
+    "exit": "return to end the run, or raise an exception that says why",
+    "quit": "return to end the run, or raise an exception that says why",
+    "__import__": "use an import statement",
+    "__builtins__": "a source has no access to the interpreter",
+    "__loader__": "a source has no access to the interpreter",
+    "__spec__": "a source has no access to the interpreter",
 }
-# Attributes by which one climbs from any object to the interpreter.
-LADDERS = frozenset({
+# Attributes that lead from any object to the interpreter.
+INTERPRETER_ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__subclasses__", "__code__", "__closure__", "__import__", "__loader__", "__spec__",
     "__bases__", "__base__", "__mro__", "__reduce_ex__", "f_globals", "f_locals", "f_builtins", "f_back", "f_code",
     "gi_frame", "gi_code", "cr_frame", "ag_frame", "tb_frame",
 })  # fmt: skip
 _IN_TEXT = ("__globals__", "__builtins__", "__subclasses__", "__import__")
-# Refused modules whose calls are worth an error of their own: each has to be replaced.
-_OPERATING = frozenset("os shutil pathlib io tempfile glob subprocess sys importlib builtins".split())
+# Refused modules whose calls get an error of their own, because each call has to be replaced.
+_SYSTEM_MODULES = frozenset("os shutil pathlib io tempfile glob subprocess sys importlib builtins".split())
 _TAKE_A_PATH = ("xml.etree.ElementTree.parse", "xml.etree.ElementTree.iterparse", "xml.dom.minidom.parse")
 
 
 class Imports:
-    """What may be imported: modules by name, and packages with all that is in them."""
+    """What may be imported: single modules, and packages with everything in them."""
 
     def __init__(self, modules: Iterable[str], packages: Iterable[str] = ()) -> None:
         self._packages = tuple(packages)
@@ -64,7 +64,7 @@ class Imports:
         return any(name.startswith(f"{package}.") for package in self._packages)
 
     def is_own_part(self, name: str) -> bool:
-        """Whether a package has a part of this name that is its own, not a module it imports: `pandas.io`."""
+        """Whether this is a submodule of the package itself, such as `pandas.io`, not a module that it imports."""
         return self.in_package(name) and name in sys.modules
 
 
@@ -76,7 +76,7 @@ class ForbiddenCheck:
         self.called: set[int] = set()
         self.docstrings: set[int] = set()
         self.reassigned: set[int] = set()
-        # Names about which something was said.
+        # Names that were reported already.
         self.reported: set[int] = set()
 
     def run(self) -> None:
@@ -93,7 +93,7 @@ class ForbiddenCheck:
         elif isinstance(node, ast.Expr):
             self.docstrings.add(id(node.value))
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            # `eval = eval` gives the name no meaning of its own.
+            # `eval = eval` is still the built-in.
             if node.targets[0].id in BUILTINS:
                 name = node.targets[0].id
                 self.reassigned.update(
@@ -121,10 +121,10 @@ class ForbiddenCheck:
     def _from_name(self, node: ast.ImportFrom, module: str, name: str) -> None:
         full = f"{module}.{name}"
         bare = name.lstrip("_")
-        foreign = bare in POWERFUL and self.imports.in_package(full) and not self.imports.is_own_part(full)
+        foreign = bare in FORBIDDEN_MODULES and self.imports.in_package(full) and not self.imports.is_own_part(full)
         if name == "*" or (self.imports.allow(full) and not foreign):
             return
-        if bare in POWERFUL:
+        if bare in FORBIDDEN_MODULES:
             self.report(node, f"import of '{bare}' (through '{module}') is not allowed; {instead_of(bare)}")
         elif module in SVC_EXPORTS:
             if name not in SVC_EXPORTS[module]:
@@ -153,8 +153,8 @@ class ForbiddenCheck:
             self.report(node, f"{what} of '{name}' is not allowed; {BUILTINS[name]}")
 
     def _attribute(self, node: ast.Attribute, scope: Scope) -> None:
-        if node.attr in LADDERS:
-            self.report(node, f"use of the attribute '{node.attr}' is not allowed; it reaches into the interpreter")
+        if node.attr in INTERPRETER_ATTRIBUTES:
+            self.report(node, f"use of the attribute '{node.attr}' is not allowed; it gives access to the interpreter")
             return
         full = self.program.dotted(node)
         if full is not None:
@@ -162,7 +162,7 @@ class ForbiddenCheck:
             return
         if id(node) in self.called:
             root, path = _path(node)
-            if isinstance(root, ast.Name) and root.id in _OPERATING and not scope.binds(root.id):
+            if isinstance(root, ast.Name) and root.id in _SYSTEM_MODULES and not scope.binds(root.id):
                 self.reported.add(id(root))
                 self.report(node, f"call of '{path}' is not allowed; {instead_of(root.id)}")
 
@@ -170,13 +170,13 @@ class ForbiddenCheck:
         """Something read from an imported module, by its full name."""
         parts = full.split(".")
         called = id(node) in self.called
-        if parts[0] in _OPERATING:
+        if parts[0] in _SYSTEM_MODULES:
             if called and full != "importlib.import_module":
                 self.report(node, f"call of '{full}' is not allowed; {instead_of(parts[0])}")
         elif full in FILE_FUNCTIONS and isinstance(node, ast.Attribute):
             what = "call" if called else "use"
             self.report(node, f"{what} of '{full}' is not allowed; {_NO_FILES}: use {FILE_FUNCTIONS[full]}")
-        elif isinstance(node, ast.Attribute) and parts[-1].lstrip("_") in POWERFUL:
+        elif isinstance(node, ast.Attribute) and parts[-1].lstrip("_") in FORBIDDEN_MODULES:
             if not self.imports.allow(parts[0]) or self.imports.is_own_part(full):
                 return
             module = parts[-1].lstrip("_")
@@ -202,18 +202,22 @@ class ForbiddenCheck:
                     self._attribute_by_text(node, None, part)
 
     def _attribute_by_text(self, node: ast.AST, target: Any, text: str | None) -> None:
-        if text in LADDERS or text in ("eval", "exec"):
-            self.report(node, f"use of '{text}' by its name as text is not allowed; it reaches into the interpreter")
+        if text in INTERPRETER_ATTRIBUTES or text in ("eval", "exec"):
+            self.report(node, f"use of '{text}' through a string is not allowed; it gives access to the interpreter")
             return
         full = self.program.dotted(target) if target is not None else None
-        if text and full and (text.lstrip("_") in POWERFUL or f"{full}.{text}" in FILE_FUNCTIONS or text in BUILTINS):
+        if (
+            text
+            and full
+            and (text.lstrip("_") in FORBIDDEN_MODULES or f"{full}.{text}" in FILE_FUNCTIONS or text in BUILTINS)
+        ):
             self.report(node, f"use of '{full}.{text}' is not allowed; {instead_of(text.lstrip('_'))}")
 
     def _constant(self, node: ast.Constant, scope: Scope) -> None:
         if isinstance(node.value, str) and "__" in node.value and id(node) not in self.docstrings:
             for each in _IN_TEXT:
                 if each in node.value:
-                    self.report(node, f"the text '{each}' is not allowed; it reaches into the interpreter")
+                    self.report(node, f"the text '{each}' is not allowed; it gives access to the interpreter")
                     return
 
 

@@ -1,4 +1,4 @@
-"""What an author's code reaches the host with: print, `self.http` and `self.authentication`."""
+"""How an author's code reaches the host: print, `self.http` and `self.authentication`."""
 
 from cell import protocol
 from svc.source.base import build_settings, find_class
@@ -59,7 +59,7 @@ class Transport:
 
 
 class DelayedAuthentication:
-    """Stands for `self.authentication` until an author reads it: only then do the secrets come into this process."""
+    """`self.authentication`: the secrets are fetched into this process only when an author reads them."""
 
     delayed = True
 
@@ -71,7 +71,7 @@ class DelayedAuthentication:
 
     def _load(self):
         if self._real is None:
-            given = {"type": self.type, "params": self._cell.ask_for_secrets()}
+            given = {"type": self.type, "params": self._cell.request_secrets()}
             self._real = build_settings(find_class(self._cls, SourceAuth), given, True)
         return self._real
 

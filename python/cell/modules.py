@@ -1,8 +1,8 @@
 """What a custom source may import, and what to say about the rest.
 
 `ALLOWED_MODULES` is both the list that validation checks against and the list that the zygote imports before a cell is
-sealed: after that no file can be opened, so a module that is not here does not exist. All of them compute; none opens a
-file, a socket or a process by itself. Modules that a Python version lacks are left out when they fail to import.
+sealed: after that no file can be opened, so no other module can be imported. All of them only compute; none opens a
+file, a socket or a process by itself. Modules that a Python version does not have are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALLOWED_MODULES = (
     "zoneinfo",
 )  # fmt: skip
 
-# The public names of the package, so that `from svc.http import urllib` is seen. A test compares them with `__all__`.
+# The public names of the package: `from svc.http import urllib` is refused. A test compares them with `__all__`.
 SVC_EXPORTS = {
     "svc": frozenset({"__version__", "http", "log", "source", "text"}),
     "svc.source": frozenset({"base", "models"}),
@@ -36,7 +36,7 @@ SVC_EXPORTS = {
 }  # fmt: skip
 
 # Modules that reach out of the process or into the interpreter. Also refused as attributes: `random._os`.
-POWERFUL = frozenset({
+FORBIDDEN_MODULES = frozenset({
     "asyncio", "builtins", "code", "codeop", "concurrent", "ctypes", "dbm", "fcntl", "fileinput", "ftplib", "gc",
     "glob", "grp", "imaplib", "imp", "importlib", "inspect", "io", "linecache", "marshal", "mmap", "multiprocessing",
     "nt", "os", "pathlib", "pickle", "pkgutil", "platform", "poplib", "posix", "posixpath", "pty", "pwd", "readline",
@@ -63,15 +63,15 @@ FILE_FUNCTIONS = {
 }
 
 SOURCE_CLASS = "write a class that extends AbstractSource from svc.source.base"
-_ASK_OPERATOR = "an operator can allow more with CELL_MODULES"
+_ASK_OPERATOR = "the operator can allow more with CELL_MODULES"
 _NO_NETWORK = "use self.http, the platform's HTTP client"
-_NO_PROCESS = "a source starts no processes and sends no signals"
+_NO_PROCESS = "a source cannot start processes or send signals"
 _SETTINGS = "settings are in self.config, credentials in self.authentication"
 
-# Modules that authors reach for, and what there is for the same purpose.
+# Modules that authors often import, and what to use instead.
 _PURPOSES = (
-    ("os", f"a source has no operating system; {_SETTINGS}"),
-    ("sys", "a source ends by returning, and logs with self.log"),
+    ("os", f"a source has no access to the operating system; {_SETTINGS}"),
+    ("sys", "return to end the run, and log with self.log"),
     ("subprocess signal pty resource sched", _NO_PROCESS),
     ("urllib", f"{_NO_NETWORK}; quote, urlencode, urljoin and urlsplit are in svc.http"),
     ("requests", f"{_NO_NETWORK}, whose calls look the same: self.http.get(url, params=…).json()"),
@@ -90,11 +90,11 @@ _PURPOSES = (
     ),
     (
         "importlib builtins ctypes cffi gc inspect code ast dis runpy pkgutil atexit tracemalloc faulthandler",
-        "the interpreter's inside is not for sources",
+        "a source has no access to the interpreter",
     ),
     (
         "pandas numpy polars pyarrow duckdb scipy dask",
-        f"plain Python (csv, statistics, itertools, collections) does the work; {_ASK_OPERATOR}",
+        f"plain Python (csv, statistics, itertools, collections) usually does the job; {_ASK_OPERATOR}",
     ),
     ("dateutil pytz pendulum arrow tzlocal ciso8601 dateparser iso8601", "use datetime and zoneinfo"),
     ("bs4 lxml xmltodict html5lib parsel feedparser", "use html.parser or xml.etree.ElementTree"),
@@ -108,13 +108,13 @@ _PURPOSES = (
         "svc.http has jwt_encode, jwt_decode and hmac_signature; OAuth client credentials are an authentication type",
     ),
     ("pydantic attr attrs marshmallow", f"extend SourceConfig, or use dataclasses; {_ASK_OPERATOR}"),
-    ("tenacity backoff retry retrying ratelimit", "self.http tries again by itself: retries=…"),
+    ("tenacity backoff retry retrying ratelimit", "self.http retries by itself: retries=…"),
     ("dotenv environs decouple", _SETTINGS),
     (
         "psycopg2 psycopg sqlalchemy pymysql sqlite3 pymongo redis",
-        "a custom source reads over HTTP; for databases there are built-in connectors",
+        "a custom source reads over HTTP; use a built-in connector for databases",
     ),
-    ("yaml toml", "use json, or tomllib where the Python has it"),
+    ("yaml toml", "use json, or tomllib on Python 3.11 or later"),
     (
         "dlt",
         f"{SOURCE_CLASS}: get_streams returns the names of the resources, get_records(self, stream) yields "
@@ -137,13 +137,13 @@ _PURPOSES = (
     ("unittest pytest", "test a source on your own machine: python -m svc preview"),
     ("typing_extensions", "use typing"),
 )
-INSTEAD = {name: purpose for names, purpose in _PURPOSES for name in names.split()}
+ALTERNATIVES = {name: purpose for names, purpose in _PURPOSES for name in names.split()}
 
 
 def instead_of(module: str) -> str:
-    """What to do without a module."""
+    """What to use instead of a module."""
     top = module.split(".")[0]
     if top == "svc":
         return f"the package has {', '.join(sorted(SVC_EXPORTS))}"
-    known = INSTEAD.get(module) or INSTEAD.get(top)
-    return known or f"docs/custom-sources.md lists the modules that are; {_ASK_OPERATOR}"
+    known = ALTERNATIVES.get(module) or ALTERNATIVES.get(top)
+    return known or f"docs/custom-sources.md lists the allowed modules; {_ASK_OPERATOR}"

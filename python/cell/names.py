@@ -1,7 +1,7 @@
-"""Names that are read and that nothing defines: each is a NameError that waits for its line to run.
+"""Undefined names: each is a NameError as soon as its line runs.
 
-Only what is certain is reported: a name is taken as defined wherever any part of the program that Python would look in
-binds it, in whatever order, and the check is left out where names come from elsewhere.
+The check is conservative. A name counts as defined where any scope that Python would search binds it, in whatever
+order, and nothing is reported where names can come from elsewhere (star imports, `vars()`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from typing import Any, Callable
 
 from cell.forbidden import BUILTINS
-from cell.modules import INSTEAD, SVC_EXPORTS, instead_of
+from cell.modules import ALTERNATIVES, SVC_EXPORTS, instead_of
 from cell.scopes import Program, Scope
 from cell.source_class import BASE_ATTRIBUTES
 from cell.suggestions import KNOWN_IMPORTS, MODULE_IMPORTS, nearest
@@ -20,12 +20,12 @@ from cell.suggestions import KNOWN_IMPORTS, MODULE_IMPORTS, nearest
 Report = Callable[[ast.AST, str], None]
 
 _BUILT_IN = frozenset(dir(builtins)) | frozenset(BUILTINS)
-# A program with more undefined names than this is not Python of ours; looking for what was meant takes time.
+# Finding a similar name takes time, so a file full of undefined names gets only so many suggestions.
 MAX_SUGGESTIONS = 20
 
 
 def check_names(program: Program, reported: set[int], error: Report, warn: Report) -> None:
-    """`reported` are the nodes about which something was said already."""
+    """`reported` holds the ids of nodes that have an error already."""
     if any(module not in SVC_EXPORTS for module in program.stars):
         return
     given = {name for module in program.stars for name in SVC_EXPORTS[module]}
@@ -35,9 +35,9 @@ def check_names(program: Program, reported: set[int], error: Report, warn: Repor
             continue
         name = node.id
         if name in ("locals", "vars") and scope.kind in ("module", "class"):
-            # There they are the names themselves, and may get more.
+            # There they are the namespace itself, and names may be added to it.
             return
-        # What begins with two underscores is Python's own, or changed by the class around it.
+        # Names with two underscores are Python's own, or mangled by the class around them.
         if name in _BUILT_IN or name in given or name.startswith("__") or scope.binds(name) or id(node) in reported:
             continue
         held = undefined.get(name)
@@ -58,7 +58,7 @@ def check_names(program: Program, reported: set[int], error: Report, warn: Repor
 
 
 def caught_nodes(program: Program, exception: str) -> set[int]:
-    """Nodes inside a `try` that expects this exception by name: there the author knows that it may be missing."""
+    """Ids of the nodes in `try` bodies whose handlers name this exception: there the author expects it."""
     found: set[int] = set()
     for node, _ in program.nodes:
         if isinstance(node, ast.Try):
@@ -70,7 +70,7 @@ def caught_nodes(program: Program, exception: str) -> set[int]:
 
 
 def _postpones_hints(program: Program) -> bool:
-    """Whether type hints are evaluated only when somebody asks for them: then an unknown name there ends nothing."""
+    """Whether type hints are evaluated lazily: then an undefined name in one does no harm."""
     if sys.version_info >= (3, 14):
         return True
     return any(
@@ -82,17 +82,17 @@ def _postpones_hints(program: Program) -> bool:
 
 
 def _is_never_evaluated(hint: Scope) -> bool:
-    """Hints of variables in a function are not evaluated at all, those of `type` aliases when they are used."""
+    """Hints of local variables are never evaluated, the values of `type` aliases lazily."""
     if isinstance(hint.node, ast.AnnAssign):
         return hint.parent is not None and hint.parent.kind == "function"
     return not isinstance(hint.node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
 
 
 def _explain_module(name: str) -> str | None:
-    """A name that something is read from, as from a module."""
+    """For a name that is used like a module: `json.loads`."""
     if name in MODULE_IMPORTS and name not in KNOWN_IMPORTS:
         return f"'{name}' is not imported: {MODULE_IMPORTS[name]}"
-    return f"'{name}' is not defined; {instead_of(name)}" if name in INSTEAD else None
+    return f"'{name}' is not defined; {instead_of(name)}" if name in ALTERNATIVES else None
 
 
 def _explain(name: str, scope: Scope, suggest: bool) -> str:
@@ -106,7 +106,7 @@ def _explain(name: str, scope: Scope, suggest: bool) -> str:
 
 
 def _class_around(scope: Scope) -> Scope | None:
-    """The class whose method the name is read in."""
+    """The class in whose method the name is read."""
     function = scope.within("function")
     return function.parent if function is not None and function.parent and function.parent.kind == "class" else None
 

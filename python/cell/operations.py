@@ -1,4 +1,4 @@
-"""The jobs a cell can do. Each takes the cell and the job, and returns what the last frame says."""
+"""The operations of a cell. Each takes the cell and the job, and returns the content of the last frame."""
 
 import copy
 import itertools
@@ -24,7 +24,7 @@ def list_streams(source):
     streams = list(streams)
     for name in streams:
         if not isinstance(name, str):
-            raise JobError(f"get_streams returned a list with {type(name).__name__} in it; stream names are strings")
+            raise JobError(f"get_streams returned a list that contains {type(name).__name__}; stream names are strings")
     return streams
 
 
@@ -75,12 +75,12 @@ class StateWatch:
             self.covered = self._count
 
     def take(self, encoder):
-        """The JSON of the state that is to be sent."""
+        """The state to send, as JSON."""
         self.changed = False
         self._sent = self._seen
         data = encoder.encode_value(self._seen)
         if len(data) > MAX_STATE_BYTES:
-            raise JobError(f"self.state is {len(data)} bytes as JSON; at most {MAX_STATE_BYTES} are kept")
+            raise JobError(f"self.state is {len(data)} bytes as JSON; at most {MAX_STATE_BYTES} are allowed")
         return data
 
 
@@ -94,7 +94,7 @@ def send_pages(cell, job, source, log, stream):
     records = open_records(source, stream)
     encoder = RecordEncoder(log)
     state = StateWatch(source, job.get("state") or {})
-    # Looking at the state costs a little for each record; the host knows whether the code has one.
+    # Comparing the state takes time for each record; the host knows whether the code uses it.
     if job.get("track_state", True):
         records = state.watch(records)
     sent = 0
@@ -166,7 +166,7 @@ def run_file(cell, job):
 
 
 def self_test(cell, job):
-    """Native attempts at what must be impossible. The last one ends this process, so its result is how it ended."""
+    """Tries in native code what must be impossible. The last attempt kills this process, and the host sees how."""
     import ctypes
 
     libc: Any = ctypes.CDLL(None, use_errno=True)

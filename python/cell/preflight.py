@@ -1,4 +1,4 @@
-"""What is refused before the parser sees it: code that would cost it more than a second, or its stack."""
+"""Checks before parsing: code that would take the parser more than a second, or overflow its stack, is refused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ MAX_BYTES = 512 * 1024
 MAX_LINES = 20_000
 MAX_BRACKETS = 60
 MAX_INDENT = 40
-# Signs and words that the parser handles by calling itself, or makes a node of: a file of nothing else is no program.
+# Words and symbols. The parser recurses or makes a node for each, so their number bounds its time.
 MAX_TOKENS = 80_000
 
-# A string without its end runs to the end of its line or of the code. No branch can fail once it has begun, so the
-# scan takes time in proportion to the code, whatever it holds.
+# An unterminated string ends with its line, or with the code. No branch can fail once it has begun, so the scan takes
+# linear time for any input.
 _TOKEN = re.compile(
     r'''(?P<text>"""(?:[^"\\]+|\\.|"(?!""))*(?:"""|\\?\Z)'''
     r"""|'''(?:[^'\\]+|\\.|'(?!''))*(?:'''|\\?\Z)"""
@@ -27,18 +27,18 @@ _TOKEN = re.compile(
 )
 
 
-def find_obstacle(code: str) -> tuple[int, int, str] | None:
-    """Line, column and message of what makes the code unfit for parsing, or None."""
+def find_preflight_error(code: str) -> tuple[int, int, str] | None:
+    """Line, column and message of what is wrong before parsing, or None."""
     try:
         size = len(code.encode())
     except UnicodeEncodeError as error:
         line = code.count("\n", 0, error.start) + 1
-        return line, _column(code, error.start), "the code holds a lone surrogate, which is no character"
+        return line, _column(code, error.start), "the code contains a lone surrogate, which is not a character"
     if size > MAX_BYTES:
         return 1, 0, f"the code has {size} bytes; at most {MAX_BYTES} ({MAX_BYTES // 1024} KB) are allowed"
     nul = code.find("\0")
     if nul >= 0:
-        return code.count("\n", 0, nul) + 1, _column(code, nul), "the code holds a NUL byte"
+        return code.count("\n", 0, nul) + 1, _column(code, nul), "the code contains a NUL byte"
     lines = code.count("\n") + 1
     if lines > MAX_LINES:
         return MAX_LINES + 1, 0, f"the code has {lines} lines; at most {MAX_LINES} are allowed"
@@ -69,7 +69,7 @@ def _scan(code: str) -> tuple[int, int, str] | None:
                     return _at(code, match.end(), f"blocks are nested deeper than {MAX_INDENT} levels")
         tokens += 1
         if tokens > MAX_TOKENS:
-            return _at(code, match.start(), f"the code has more than {MAX_TOKENS} words and signs")
+            return _at(code, match.start(), f"the code has more than {MAX_TOKENS} words and symbols")
     return None
 
 

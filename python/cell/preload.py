@@ -1,4 +1,4 @@
-"""What is in memory before a cell is sealed: after that no file can be opened, so the rest does not exist."""
+"""Loads what a cell may need before it is sealed: after that no file can be opened and nothing more imported."""
 
 import _strptime  # type: ignore[import-not-found]
 import codecs
@@ -23,7 +23,7 @@ CODECS = (
 ).split()
 
 # What functions of allowed modules import only when they are called.
-LATE = (
+LAZY_IMPORTS = (
     "_colorize copyreg email._header_value_parser email.contentmanager email.feedparser email.generator "
     "email.headerregistry email.iterators email.mime.text email.mime.multipart inspect linecache locale "
     "string.templatelib tracemalloc unicodedata xml.dom.expatbuilder xml.dom.minicompat xml.etree.ElementPath "
@@ -60,9 +60,9 @@ def preload_time_zones():
 
 
 def own_modules(root):
-    """Every module of the package that authors import; what a child has not, it cannot get."""
+    """Every module of `svc`, because a sealed child cannot import one later."""
     for parent, folders, names in os.walk(os.path.join(root, "svc")):
-        # What runs a source on an author's own machine opens sockets and files.
+        # This part is for an author's own machine: it opens sockets and files.
         folders[:] = [name for name in folders if name != "laptop"]
         package = os.path.relpath(parent, root).replace(os.sep, ".")
         for name in names:
@@ -71,8 +71,8 @@ def own_modules(root):
 
 
 def preload(root, extra, modules):
-    """Everything a sealed child may ever need. Returns the module that serves its jobs, and what could not be had."""
-    for name in (*ALLOWED_MODULES, *LATE, *own_modules(root), *extra):
+    """Loads all that a sealed child may need. Returns the module that serves jobs, and what could not be loaded."""
+    for name in (*ALLOWED_MODULES, *LAZY_IMPORTS, *own_modules(root), *extra):
         try:
             import_module(name)
         except ImportError:
@@ -82,7 +82,7 @@ def preload(root, extra, modules):
             codecs.lookup(name)
         except LookupError:
             pass
-    # OpenSSL reads its configuration at the first use, Python the names of days and months.
+    # OpenSSL reads its configuration on first use, and Python the names of days and months.
     for name in hashlib.algorithms_available:
         try:
             hashlib.new(name)

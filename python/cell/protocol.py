@@ -1,8 +1,8 @@
 """Frames between a cell and its host: a little-endian length (4 bytes) and kind (1 byte), then that many bytes.
 
 The cell sends PAGE, LOG, HTTP, SECRETS, PREVIEW and, as its last frame, DONE or ERROR. The host sends one JOB, then an
-ANSWER to each HTTP or SECRETS frame; the cell has at most one of them open. The host trusts nothing that comes out of
-here, and the limits below are the ones it enforces, so an honest cell never meets them.
+ANSWER to each HTTP or SECRETS frame; the cell has at most one of them pending. The host trusts nothing that the cell
+sends. The limits below are those it enforces, so that an honest cell never exceeds them.
 """
 
 import json
@@ -24,18 +24,18 @@ REQUEST_HEAD = struct.Struct("<BBdHIIi")
 # Status; then the lengths of address, headers and body.
 ANSWER_HEAD = struct.Struct("<HIII")
 
-# Longer than a small answer takes, shorter than anybody minds a process awake.
+# How long to busy-wait for an answer: longer than a small one takes, too short to matter.
 MOMENT_SECONDS = 0.001
 
 DEBUG, INFO, WARNING, ERROR_LEVEL = 0, 1, 2, 3
 
 
 class ChannelClosed(Exception):
-    """The host went away: nobody is interested in the rest."""
+    """The host closed the channel."""
 
 
 class Channel:
-    """Blocking frames over one descriptor. Writing blocks while the host does not read: that is the back pressure."""
+    """Blocking frames over one descriptor. Writing blocks while the host does not read: that is the backpressure."""
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
@@ -69,8 +69,8 @@ class Channel:
         return bool(self._poll(0))
 
     def receive_answer(self):
-        """A frame that was asked for. To be woken takes longer than a small answer: while answers come within a moment,
-        the next one is awaited awake. On a busy machine they do not, and then this sleeps."""
+        """The frame that answers a request. Waking a sleeping process takes longer than a small answer does, so while
+        answers are quick this busy-waits for the next one for a moment. Where they are slow it sleeps at once."""
         clock = self._clock
         asked = clock()
         if self._quick:
@@ -84,7 +84,7 @@ class Channel:
         self._close(self._descriptor)
 
     def _fill(self, wanted):
-        """Reads until so many bytes are there; a small frame comes whole with the first read."""
+        """Reads until that many bytes are buffered; a small frame arrives whole with the first read."""
         if len(self._buffer) >= wanted:
             return
         parts = [self._buffer]
@@ -109,7 +109,7 @@ def pack_page(records, state, data):
 
 
 def pack_request(request):
-    """The parts of one request: a head of fixed length, then the text and the bytes it announces."""
+    """The parts of one request: a header of fixed length, then the text and bytes whose lengths it gives."""
     method = request["method"].encode()
     url = request["url"].encode()
     headers = "\n".join([each for pair in request["headers"].items() for each in pair]).encode()
@@ -128,7 +128,7 @@ def pack_request(request):
 
 
 class HeaderLines:
-    """Names and values in turn, a line each. Cut only when somebody looks."""
+    """Header names and values, alternating, one per line. Parsed only when somebody reads them."""
 
     __slots__ = ("_lines",)
 
@@ -141,7 +141,7 @@ class HeaderLines:
 
 
 def unpack_answers(payload):
-    """The answers to a batch. One without a status is an error: what would be its address says which kind."""
+    """The answers to a batch. One without a status is an error, and its address field holds the kind."""
     answers = []
     at = 0
     while at < len(payload):

@@ -9,15 +9,15 @@ SOURCE_FILE = "source.py"
 
 
 class JobError(Exception):
-    """A failure that the platform words itself. `kind` is one of the host's failure kinds."""
+    """A failure with a message of the platform's own. `kind` is one of the host's failure kinds."""
 
     def __init__(self, text, kind="source"):
         super().__init__(text)
         self.kind = kind
 
 
-def own_lines(error):
-    """The traceback as the author would see it at home: their frames, none of ours."""
+def author_traceback(error):
+    """The traceback with the frames of the author's file only."""
     report = traceback.TracebackException.from_exception(error, capture_locals=False)
     seen = set()
     waiting: list[Optional[traceback.TracebackException]] = [report]
@@ -38,10 +38,10 @@ def describe(error):
     kind, transient = classify(error)
     try:
         text = str(error)
-        # What the platform words itself has no line of the author's to show.
-        trace = "" if isinstance(error, JobError) else own_lines(error)
+        # A message of the platform's own has no line of the author's to show.
+        trace = "" if isinstance(error, JobError) else author_traceback(error)
     except Exception as second:
-        text = trace = f"(its text cannot be shown: {type(second).__name__})"
+        text = trace = f"(its message cannot be shown: {type(second).__name__})"
     if isinstance(error, SystemExit):
         text = f"the source ended itself with exit code {text}"
     return {
@@ -54,7 +54,7 @@ def describe(error):
 
 
 def classify(error):
-    """The host's failure kind, and whether trying again may help."""
+    """The failure kind for the host, and whether a retry may succeed."""
     if isinstance(error, JobError):
         return error.kind, False
     if isinstance(error, ConfigError):

@@ -1,8 +1,8 @@
-"""What a sealed child does: one job, then the end.
+"""What a sealed child does: one job, then it exits.
 
-The job is the first thing read after the seal. Everything an author's code can call back into lives in this process and
-may be changed by that code, so nothing here is relied upon by the host; it only makes an honest author's life good:
-tracebacks with their own lines, print as a log, errors that say what to do.
+The job is the first thing read after sealing. An author's code can change anything in this process, so the host relies
+on nothing here. What is here serves honest authors: tracebacks with their own lines, print as a log, errors that say
+what to do.
 """
 
 import copy
@@ -25,8 +25,8 @@ from svc.source.records import RecordEncoder
 
 CHANNEL_FD = 3
 EXIT_OUT_OF_MEMORY = 77
-# The interpreter rewrites code for the types it meets, after it met them a few times.
-REHEARSALS = 10
+# The interpreter specializes code for the types it sees, once it has seen them a few times.
+PREWARM_ROUNDS = 10
 LEVELS = {"debug": 0, "info": 1, "warning": 2, "warn": 2, "error": 3}
 
 
@@ -46,7 +46,7 @@ class Cell:
         for start in range(0, len(data) or 1, MAX_LOG_BYTES):
             part = data[start : start + MAX_LOG_BYTES]
             if len(data) > MAX_LOG_BYTES:
-                # A cut may fall inside a character.
+                # The cut may be inside a character.
                 part = part.decode("utf-8", "replace").encode("utf-8")
             self.channel.send(protocol.LOG, level, part)
 
@@ -62,14 +62,14 @@ class Cell:
             config=job.get("config"),
             authentication=authentication,
             http=self.http,
-            # Its own copy: what the author changes is compared with what was given.
+            # A copy, because what the author changes is compared with what was given.
             state=copy.deepcopy(job.get("state")),
             log=log,
             strict=strict,
         )
         return source, log
 
-    def ask_for_secrets(self):
+    def request_secrets(self):
         self.channel.send(protocol.SECRETS)
         return json.loads(self.channel.receive()[1])
 
@@ -91,10 +91,10 @@ class WarmUp(AbstractSource):
 
 
 def warm_up(cell):
-    """Touches what a job will touch, while nobody waits.
+    """Uses what a job will use, before there is one.
 
-    A forked process shares the memory of its parent until it writes, and Python writes wherever it reads, for it counts
-    references: the first use of everything is slow. A cell that was forked ahead does it on its own time.
+    A forked process shares memory with its parent until it writes to it (copy-on-write), and Python writes reference
+    counts wherever it reads, so the first use of everything is slow. A cell that was forked ahead does that while idle.
     """
     validate(WARM_UP, ALLOWED_MODULES, None)
     source, log = cell.build({"code": WARM_UP, "config": {"a": 1}})
@@ -105,9 +105,9 @@ def warm_up(cell):
         pass
 
 
-def rehearse():
-    """In the zygote, before any cell: what Python makes at the first use is then made once, for all of them."""
-    for _ in range(REHEARSALS):
+def prewarm():
+    """Run in the zygote, so that what Python sets up on first use is set up once, for all cells."""
+    for _ in range(PREWARM_ROUNDS):
         warm_up(Cell(None))
 
 
@@ -143,10 +143,10 @@ def main():
             cell.stdout.finish()
             cell.stderr.finish()
             channel.send_json(protocol.DONE, result)
-            # The host waits for the end of the channel, and the kernel clears away memory before it closes files.
+            # The host waits for the channel to close, and at exit the kernel frees memory before it closes files.
             channel.close()
     except MemoryError:
-        # Describing it takes memory as well: what was kept back for this moment is let go first.
+        # Reporting needs memory too, so the reserve is freed first.
         spare.clear()
         return EXIT_OUT_OF_MEMORY
     except protocol.ChannelClosed:

@@ -45,7 +45,7 @@ def _find(
     base: str,
     endings: tuple[str, ...],
 ) -> ast.ClassDef | None:
-    """In the order of `svc.source.base.find_class`: what the source names, what extends the base, a usual name."""
+    """In the order of `svc.source.base.find_class`: named by the source, a subclass of the base, a usual name."""
     named = _named_by(source, attributes) if source else None
     if named in classes.all:
         return classes.all[named]
@@ -95,7 +95,7 @@ def _hint(annotation: ast.expr) -> str:
 
 
 def _has_default(value: Any) -> bool:
-    """`field()` of a dataclass without a default, and `Field(...)`, are no default."""
+    """`field()` of a dataclass without a default, and `Field(...)` give no default."""
     if value is None:
         return False
     if isinstance(value, ast.Call) and getattr(value.func, "id", getattr(value.func, "attr", "")) in ("field", "Field"):
@@ -116,7 +116,7 @@ def _auth_type(classes: Classes, node: ast.ClassDef) -> str | None:
 
 
 def _literal(node: ast.ClassDef, name: str) -> Any:
-    """The literal that a class gives an attribute: `name = "x"`, `name: str = "x"` or `name: Literal["x"]`."""
+    """The literal value of a class attribute: `name = "x"`, `name: str = "x"` or `name: Literal["x"]`."""
     for each in node.body:
         if isinstance(each, ast.Assign):
             if any(isinstance(target, ast.Name) and target.id == name for target in each.targets):

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-# No import path is longer. Every attribute is looked at, so a chain of thousands would take time squared.
+# No import path is longer. Every attribute is checked, so a chain of thousands would take quadratic time.
 MAX_PATH = 10
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ALIAS: tuple[type, ...] = (ast.TypeAlias,) if sys.version_info >= (3, 12) else ()  # type: ignore[attr-defined]
 _OPENING = (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef, ast.AnnAssign, *_ALIAS)
-# Fields that hold no code: half of all nodes would be an `ast.Load`.
+# Fields without code. With them half of all nodes would be an `ast.Load`.
 _NO_CODE = frozenset({"ctx", "op", "ops", "type_comment", "kind"})
 
 
@@ -36,7 +36,7 @@ class Scope:
         self.node = node
 
     def owner(self, name: str) -> Scope | None:
-        """The scope that gives this name its meaning where it is read; None for a built-in or an unknown name."""
+        """The scope that binds this name where it is read; None for a built-in or an undefined name."""
         scope: Scope | None = self
         class_is_seen = True
         while scope is not None:
@@ -72,7 +72,7 @@ class Program:
         self._walk()
 
     def dotted(self, node: ast.AST) -> str | None:
-        """`ET.parse` → `xml.etree.ElementTree.parse`: the full name of what is read, where it comes from an import."""
+        """The full name of something that was imported: `ET.parse` → `xml.etree.ElementTree.parse`."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute) and len(parts) < MAX_PATH:
             parts.append(node.attr)
@@ -103,7 +103,7 @@ class Program:
                         children += [(each, scope) for each in value if isinstance(each, ast.AST)]
                     elif isinstance(value, ast.AST):
                         children.append((value, scope))
-            # Last in, first out: so the nodes come in the order of the code.
+            # A stack is last in, first out; reversed, the nodes come in the order of the code.
             children.reverse()
             stack += children
 
@@ -132,12 +132,12 @@ class Program:
             elif isinstance(node, _FUNCTIONS):
                 yield from self._opened_function(node, outer)
             else:
-                # `type X = …` is evaluated when somebody asks for it.
+                # The value of `type X = …` is evaluated lazily.
                 yield node.name, scope
                 yield node.value, Scope("annotation", outer, node)
 
     def _open_type_parameters(self, node: Any, scope: Scope) -> tuple[Scope, list[tuple[ast.AST, Scope]]]:
-        """The scope of `[T]` after a name, where there is one, and what stands in it."""
+        """The scope of type parameters (`[T]`), where there are some, and the expressions in it."""
         parameters = getattr(node, "type_params", None)
         if not parameters:
             return scope, []
@@ -217,7 +217,7 @@ for _name in ("MatchAs", "MatchStar", "MatchMapping"):
 
 
 def fold_text(node: Any) -> str | None:
-    """The text of a literal, also of one put together from literals: `'ev' + 'al'`."""
+    """The text of a string literal, or of several that are concatenated: `'ev' + 'al'`."""
     parts: list[str] = []
     stack = [node]
     while stack:

@@ -17,7 +17,7 @@ from typing import Any
 
 from cell.syscalls import build_filter
 
-# Another number than "nobody", which databases and web servers on the same machine often use.
+# Not "nobody": databases and web servers on the same machine often run as that user.
 CELL_UID = 65533
 CHANNEL_FD = 3
 # Where memory runs out the kernel takes a cell before its executor (500), and both before a database.
@@ -30,7 +30,7 @@ SIGKILL = 9
 
 
 class SealError(Exception):
-    """A layer that must hold could not be put in place."""
+    """A required layer of the sandbox could not be set up."""
 
 
 class _FilterProgram(ctypes.Structure):
@@ -51,7 +51,7 @@ _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 
 
 def _restrict_with_landlock(libc):
-    """Denies every right Landlock knows, with no exception. A kernel without it leaves the filter as the only wall."""
+    """Denies every right that Landlock knows. On a kernel without it the system call filter is the only wall."""
     version = libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
         return 0
@@ -59,7 +59,7 @@ def _restrict_with_landlock(libc):
     for since, rights in _LANDLOCK_FILES.items():
         if version >= since:
             files |= rights
-    # The kernel refuses a longer structure than it knows if the rest is not zero, so older ones get the shorter form.
+    # A kernel refuses a structure with non-zero fields that it does not know, so older ones get a shorter one.
     rules = struct.pack("<Q", files)
     if version >= 4:
         rules += struct.pack("<Q", _LANDLOCK_NETWORK)
@@ -76,7 +76,7 @@ def _restrict_with_landlock(libc):
 
 
 class Seal:
-    """What a zygote prepares once, so that a child has little left to do: the filter, libc, the size of the process."""
+    """What the zygote prepares once, so that a child has little to do: the filter, libc, the size of the process."""
 
     def __init__(self, memory_mb, cpu_seconds, sandbox):
         self.sealed = sandbox != "none"
@@ -144,7 +144,7 @@ class Seal:
                 put(which, 0)
 
     def _change_user(self):
-        """Where root may not become another user (a container without that right), the filter still holds."""
+        """A container may not let root change its user; the filter holds all the same."""
         try:
             os.setgroups([])
             os.setresgid(CELL_UID, CELL_UID, CELL_UID)
@@ -153,9 +153,9 @@ class Seal:
             pass
 
     def _keep_only(self, connection):
-        """Descriptors 0 to 2 are nothing, 3 is the channel, and no other is open."""
+        """Leaves descriptors 0 to 2 (/dev/null) and 3 (the channel) open, and no other."""
         null = os.open(os.devnull, os.O_RDWR)
-        # Both are moved out of the way first: a dup2 onto 3 would destroy whichever of them happens to be there.
+        # Both are moved up first, because dup2 onto 3 would close whichever of them is there.
         null_high = _move_up(null)
         connection_high = _move_up(connection)
         for descriptor in (0, 1, 2):

@@ -19,7 +19,7 @@ METHODS = {
     "get_records": "get_records(self, stream)",
 }
 
-# What the platform gives every source (svc.source.base). A test compares them.
+# Attributes of every source (svc.source.base). A test compares the two.
 BASE_ATTRIBUTES = frozenset({"authentication", "config", "http", "http_client", "log", "state"})
 # Parameters that other frameworks pass, and where their values are.
 _READY = {"config": "config", "logger": "log", "log": "log", "state": "state", "stream_state": "state"}
@@ -56,7 +56,7 @@ class Classes:
         return waiting
 
     def extends(self, node: ast.ClassDef, full_names: frozenset[str], names: frozenset[str]) -> bool:
-        """Whether the class or one it extends has a base of these full names, or, unbound, of these bare ones."""
+        """Whether the class, or one it extends, has a base of these full names or, not imported, bare names."""
         for each in self.lineage(node):
             for base in each.bases:
                 dotted = self.program.dotted(base)
@@ -120,7 +120,7 @@ def find_source_class(classes: Classes, error: Report, warn: Report) -> ast.Clas
     others = [node.name for node in leaves if node is not chosen]
     if others:
         names = ", ".join(f"'{name}'" for name in others)
-        warn(chosen, f"more than one source class: '{chosen.name}' is used, {names} not")
+        warn(chosen, f"more than one source class: '{chosen.name}' is used, {names} ignored")
     return chosen
 
 
@@ -141,24 +141,24 @@ def _report_no_source(classes: Classes, top: list[ast.ClassDef], error: Report) 
 
 
 def check_methods(classes: Classes, node: ast.ClassDef, error: Report) -> dict[str, Any]:
-    """Reports what is missing or cannot be called as the platform calls it; returns the methods that are there."""
+    """Reports methods that are missing or cannot be called as the platform calls them; returns those that exist."""
     methods = classes.methods(node)
     for name, form in METHODS.items():
         method: Any = methods.get(name)
         if method is None:
             error(node, f"class '{node.name}' does not implement {name}: def {form}{_meant_method(name, methods)}")
         elif isinstance(method, ast.AsyncFunctionDef):
-            error(method, f"{name} is async; write it as a plain function, self.http waits by itself")
+            error(method, f"{name} is async; write it as a plain function; self.http waits for answers by itself")
         elif isinstance(method, (ast.FunctionDef, ast.Lambda)):
             _check_signature(name, method, error)
     return methods
 
 
 def _meant_method(name: str, methods: dict[str, Any]) -> str:
-    """A method that the author most likely means to be this one."""
+    """A method that the author most likely meant to give this name."""
     others = [each for each in methods if each not in METHODS]
     meant = next((each for each in METHOD_ALIASES[name] if each in others), None) or nearest(name, others)
-    return f"; did you mean '{meant}' to be it?" if meant else ""
+    return f"; it has '{meant}': did you mean '{name}'?" if meant else ""
 
 
 def decorators(function: Any) -> list[str]:
@@ -176,14 +176,14 @@ def _check_signature(name: str, function: Any, error: Report) -> None:
         return
     static = "staticmethod" in wrapped
     if wrapped and not static and "classmethod" not in wrapped:
-        # A decorator of the author's own may change what the function takes.
+        # Another decorator may change the parameters.
         return
     arguments = function.args
     names = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
     required = names[: len(names) - len(arguments.defaults)]
     if not static:
         if not names and arguments.vararg is None:
-            error(function, f"{name} takes no self: def {METHODS[name]}")
+            error(function, f"{name} has no parameter self: def {METHODS[name]}")
             return
         names, required = names[1:], required[1:]
     expected = 1 if name == "get_records" else 0

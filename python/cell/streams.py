@@ -1,4 +1,4 @@
-"""Stream names read from the code: literal lists, constants, class attributes, and what is put together from these."""
+"""Stream names read from the code: literal lists, constants, class attributes, and combinations of these."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _bound_once(body: list[ast.stmt]) -> dict[str, ast.expr]:
 
 
 def read_streams(classes: Classes, source: ast.ClassDef, method: Any, error: Report) -> list[str] | None:
-    """The names that get_streams returns, or None where that is only known when it runs."""
+    """The names that get_streams returns, or None where they are known only when it runs."""
     result = _returned(method, error)
     if result is None:
         return None
@@ -133,13 +133,13 @@ def read_streams(classes: Classes, source: ast.ClassDef, method: Any, error: Rep
         return None
     wrong = [each for each in value if not isinstance(each, str) or not each]
     if wrong:
-        error(result, f"get_streams must return names (non-empty strings); {wrong[0]!r} is none")
+        error(result, f"get_streams must return names (non-empty strings); {wrong[0]!r} is not one")
         return None
     return value
 
 
 def _returned(method: Any, error: Report) -> ast.expr | None:
-    """The one expression that the method returns, if its body is no more than that."""
+    """The returned expression, if returning it is all that the method does."""
     if isinstance(method, ast.Lambda):
         return method.body
     if not isinstance(method, ast.FunctionDef) or set(decorators(method)) - _PLAIN_DECORATORS:

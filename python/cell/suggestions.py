@@ -1,4 +1,4 @@
-"""What an author most likely meant by a name that does not exist."""
+"""What an author most likely meant by an undefined name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from cell.modules import ALLOWED_MODULES, SVC_EXPORTS
 
-# Comparing is slow: long lists and long names of a file that is not a program must not cost seconds.
+# Comparing names is slow, so hostile input must not be able to ask for much of it.
 MAX_CANDIDATES = 500
 MAX_LENGTH = 60
 
@@ -43,7 +43,7 @@ MODULE_IMPORTS = {name: f"import {name}" for name in ALLOWED_MODULES if "." not 
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that a name is most likely a slip of."""
+    """The candidate that a mistyped name most likely means."""
     if len(name) > MAX_LENGTH:
         return None
     public = [each for each in candidates if len(each) <= MAX_LENGTH and each != name and not each.startswith("__")]

@@ -54,7 +54,7 @@ ALLOWED = {
     "select": (23, None),
 }
 
-# Libraries fall back on an older call when they are told that a newer one does not exist; EPERM they take as final.
+# Libraries fall back to an older call on ENOSYS; EPERM they treat as final.
 ABSENT = {
     "clone3": (435, 435),
     "rseq": (334, 293),
@@ -64,7 +64,7 @@ ABSENT = {
     "close_range": (436, 436),
 }
 
-# No library makes these by accident: whoever does is attacking, and the owner of the source is told so.
+# No library makes these by accident: it is an attack, and it is reported to the owner of the source.
 KILLED = {
     "execve": (59, 221),
     "execveat": (322, 281),
@@ -142,7 +142,7 @@ def build_filter(machine):
     add(JUMP_EQUAL, AUDIT_ARCH[machine], 1, 0)
     add(RETURN, KILL_PROCESS)
     add(LOAD, OFFSET_NR)
-    # Above this bit are the x32 calls, a second table that would walk around every number below.
+    # From this bit on are the x32 calls, a second table that would bypass every number below.
     add(JUMP_GREATER_EQUAL, 0x40000000, 0, 1)
     add(RETURN, KILL_PROCESS)
     verdict(ALLOWED, ALLOW)

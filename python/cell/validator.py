@@ -1,7 +1,7 @@
-"""Validation of a custom source: by reading its code, never by running it.
+"""Validation of a custom source by static analysis; its code is never run.
 
-It runs inside a cell all the same, because the parser is native code and the code is a stranger's. Whatever the
-program, the answer is a report: there is no input for which `validate` raises.
+It happens inside a cell all the same, because the parser is native code and its input is hostile. The result is always
+a report: there is no input for which `validate` raises.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cell.advice import give_advice
+from cell.advice import add_warnings
 from cell.attributes import check_self_attributes
 from cell.forbidden import ForbiddenCheck, Imports
 from cell.frameworks import check_frameworks
 from cell.names import check_names
-from cell.preflight import find_obstacle
+from cell.preflight import find_preflight_error
 from cell.schema import empty_schema, read_schema
 from cell.schema import source_name as read_source_name
 from cell.scopes import Program
 from cell.source_class import Classes, check_methods, find_source_class
 from cell.streams import read_streams
 
-# Shown, and looked for at all.
+# How many findings are shown, and how many are collected.
 MAX_ITEMS = 200
 MAX_FOUND = 5000
-# The compiler compares each keyword of a call with all others.
+# The compiler compares each keyword of a call with all others (quadratic time).
 MAX_KEYWORDS = 1000
-# Each class is followed up through all it extends.
+# Each class is followed through all its bases.
 MAX_CLASSES = 200
 _TOO_COMPLEX = "the code is nested too deeply or too complex to be compiled; split long expressions"
 
@@ -62,7 +62,7 @@ class _Report:
         line = getattr(node, "lineno", 1)
         offset = getattr(node, "col_offset", 0)
         text = self._lines[line - 1] if line <= len(self._lines) else ""
-        # The parser counts bytes, an editor characters.
+        # The parser counts bytes; editors count characters.
         column = offset if text.isascii() else len(text.encode()[:offset].decode("utf-8", "ignore"))
         return {"line": line, "column": column, "message": message, "severity": severity}
 
@@ -82,17 +82,17 @@ class _Report:
 def validate(
     code: str, allowed_modules: Iterable[str], source_name: str | None = None, packages: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The report on a source. `streams_need_run` says that its streams are only known when it runs.
+    """The report on a source. `streams_need_run` says that its streams are known only when it runs.
 
     `packages` are modules of which everything below them is allowed too.
     """
-    obstacle = find_obstacle(code)
+    obstacle = find_preflight_error(code)
     if obstacle is not None:
         report = _Report("")
         report.error_at(*obstacle)
         return report.result()
     report = _Report(code)
-    # A tree is many objects and no garbage: collecting in between would double the time for a large file.
+    # A syntax tree is many objects and no garbage; collecting meanwhile would double the time for a large file.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -129,7 +129,7 @@ def _validate(code: str, imports: Imports, wanted_name: str | None, report: _Rep
         streams = _streams(classes, source, methods, report)
         if wanted_name is not None and wanted_name != name:
             report.warn(source, f"the source is saved as '{wanted_name}', but its code calls it '{name}'")
-    give_advice(program, methods, report.warn)
+    add_warnings(program, methods, report.warn)
     return report.result(name=name, streams=streams, schema=schema)
 
 
@@ -139,9 +139,9 @@ def _streams(classes: Classes, source: ast.ClassDef, methods: dict[str, Any], re
     streams = read_streams(classes, source, methods["get_streams"], report.error)
     if streams is not None:
         if not streams:
-            report.warn(methods["get_streams"], "get_streams returns no stream, so there is nothing to read")
+            report.warn(methods["get_streams"], "get_streams returns an empty list, so there is nothing to read")
         for each in sorted(name for name, count in Counter(streams).items() if count > 1):
-            report.warn(methods["get_streams"], f"get_streams names '{each}' more than once")
+            report.warn(methods["get_streams"], f"get_streams returns '{each}' more than once")
     return streams
 
 
@@ -187,7 +187,7 @@ def _watching(report: _Report) -> Iterator[None]:
 
 
 def _tidy(items: list[dict[str, Any]], severity: str) -> list[dict[str, Any]]:
-    """By line, without repetitions, and not so many that nobody reads them."""
+    """Sorted by line, without duplicates, at most MAX_ITEMS."""
     unique = {(item["line"], item["column"], item["message"]): item for item in items}
     ordered = [unique[key] for key in sorted(unique)]
     if len(ordered) <= MAX_ITEMS:

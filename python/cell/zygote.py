@@ -53,7 +53,7 @@ class OwnPackages:
 
 
 class NoOtherModules:
-    """The only finder of a sealed child: what is not loaded does not exist."""
+    """The only import finder of a sealed child: only what is loaded already can be imported."""
 
     def find_spec(self, name, path=None, target=None):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -71,10 +71,10 @@ class Zygote:
         self.seal.die_with_parent()
         self.runner, problems = preload(ROOT, settings.get("preload", ()), settings.get("modules", ()))
         for problem in problems:
-            self.tell("module " + json.dumps(problem))
+            self.write_line("module " + json.dumps(problem))
         self.host_pid = settings["host_pid"]
         self.children = {}
-        # Calls that were ended before their connection was accepted.
+        # Calls that were killed before their connection was accepted.
         self.cancelled = set()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         address = settings["address"]
@@ -104,32 +104,32 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.wake_write.fileno(), warn_on_full_buffer=False)
         self.hide_traces()
-        self.runner.rehearse()
+        self.runner.prewarm()
         gc.collect()
         gc.disable()
         gc.freeze()
         self.seal.measure()
-        self.tell("ready {}.{}.{}".format(*sys.version_info))
+        self.write_line("ready {}.{}.{}".format(*sys.version_info))
         poll = select.poll()
         for descriptor in (0, self.listener.fileno(), self.wake_read.fileno()):
             poll.register(descriptor, select.POLLIN)
         while True:
             for descriptor, _ in poll.poll():
                 if descriptor == 0:
-                    if not self.obey():
+                    if not self.handle_commands():
                         return
                 elif descriptor == self.listener.fileno():
                     self.accept()
                 else:
                     self.reap()
 
-    def tell(self, line):
+    def write_line(self, line):
         os.write(1, line.encode() + b"\n")
 
-    def tell_exit(self, call, code=0, signal_number=0, cpu_ms=0):
-        self.tell(f"exit {call.decode()} {code} {signal_number:d} {cpu_ms}")
+    def report_exit(self, call, code=0, signal_number=0, cpu_ms=0):
+        self.write_line(f"exit {call.decode()} {code} {signal_number:d} {cpu_ms}")
 
-    def obey(self):
+    def handle_commands(self):
         data = os.read(0, 65536)
         if not data:
             return False
@@ -161,19 +161,19 @@ class Zygote:
             call = b"%d" % struct.unpack("<Q", call)[0]
             if call in self.cancelled:
                 self.cancelled.discard(call)
-                self.tell_exit(call, signal_number=signal.SIGKILL)
+                self.report_exit(call, signal_number=signal.SIGKILL)
                 return
             try:
                 pid = os.fork()
             except OSError:
-                self.tell_exit(call, EXIT_NOT_FORKED)
+                self.report_exit(call, EXIT_NOT_FORKED)
                 return
             if pid == 0:
                 self.run_child(connection.fileno())
             self.children[pid] = call
 
     def is_host(self, connection):
-        """Any process of the machine can find a socket in the abstract namespace; only our host may use it."""
+        """Any process on the machine can connect to an abstract socket; only the host may use this one."""
         if not hasattr(socket, "SO_PEERCRED"):
             return True
         pid, _, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -215,7 +215,7 @@ class Zygote:
                 number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
                 code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0
                 cpu_ms = int((usage.ru_utime + usage.ru_stime) * 1000)
-                self.tell_exit(call, code, number, cpu_ms)
+                self.report_exit(call, code, number, cpu_ms)
 
 
 def read_line():

@@ -1,4 +1,4 @@
-"""Earthquakes, read day by day: each run goes on where the last one ended.
+"""Earthquakes, read day by day: each run continues where the last one ended.
 
 `self.state` is kept between the runs of a pipeline whose `sync.mode` is `incremental`. It is set after the records of
 a day, so that a run that breaks off in the middle of one reads that day again.

@@ -1,4 +1,4 @@
-"""Posts of a forum and the comments below each: a stream whose records hang on those of another.
+"""Posts of a forum and their comments: a stream whose records depend on those of another.
 
 The comments of a page of posts are fetched at once by `get_many`, not one after the other.
 

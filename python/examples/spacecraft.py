@@ -64,7 +64,7 @@ class Spacecraft(AbstractSource):
     def _ask(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         response = self.http.post(self.config.url, json={"query": query, "variables": variables})
         body = response.raise_for_status().json()
-        # GraphQL answers 200 also when it fails.
+        # GraphQL answers 200 even when it fails.
         if body.get("errors"):
             raise RuntimeError("; ".join(error["message"] for error in body["errors"]))
         return body["data"]

@@ -10,11 +10,11 @@ class ConfigError(Exception):
 
 
 class MissingSetting(ConfigError, AttributeError):
-    """A declared setting that was not given, at the moment it is read."""
+    """A declared setting that was not given is read."""
 
 
 class HttpError(Exception):
-    """A request brought no usable answer. `kind` says why in one word."""
+    """A request got no usable answer. `kind` says why in one word."""
 
     kind = "http"
 

@@ -67,7 +67,7 @@ __all__ = [
     "urlsplit",
 ]
 
-# So many answers are held in memory at once by `get_many`.
+# How many answers `get_many` holds in memory at once.
 BATCH = 32
 
 
@@ -185,8 +185,8 @@ class HttpClient(Pagination):
     ) -> dict[str, Any]:
         if unknown:
             raise TypeError(
-                f"a request takes no {', '.join(map(repr, unknown))}, only params, json, data, headers, timeout, "
-                "retries and auth"
+                f"unknown option {', '.join(map(repr, unknown))}: a request takes params, json, data, headers, "
+                "timeout, retries and auth"
             )
         if not isinstance(url, str):
             raise TypeError(f"url must be a string, not {type(url).__name__}")
@@ -203,7 +203,7 @@ class HttpClient(Pagination):
             auth(sent)
         for name, value in sent.items():
             if "\r" in name + value or "\n" in name + value:
-                raise ValueError(f"header {name!r} holds a line break")
+                raise ValueError(f"header {name!r} contains a line break")
         return {
             "method": method.upper(),
             "url": add_params(url, params),

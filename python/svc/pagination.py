@@ -1,4 +1,4 @@
-"""The four ways servers cut a list into pages, as methods of `svc.http.HttpClient`.
+"""The four common kinds of pagination, as methods of `svc.http.HttpClient`.
 
 All of them yield the items of one page after another, fetch a page only when its items are wanted, raise for a
 4xx or 5xx status, and stop with an error where a server sends them in a circle.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Path = Union[str, Callable[[Any], Any], None]
 
-# Where a list is usually found when the author does not say.
+# Where the list usually is when the author does not say.
 _USUAL_LISTS = ("data", "items", "results", "records", "value", "entries", "rows")
 
 
 def at_path(body: Any, path: Path) -> Any:
-    """What lies at a dotted path (``"meta.next"``, ``"pages.0"``), or what a function finds; None for nothing."""
+    """The value at a dotted path (``"meta.next"``, ``"pages.0"``), or what a function returns; None if missing."""
     if callable(path):
         return path(body)
     for part in (path or "").split("."):
@@ -53,7 +53,7 @@ def find_items(body: Any, items: Path, url: str) -> list[Any]:
     if isinstance(found, (list, tuple)):
         return list(found)
     raise HttpError(
-        f"no list of items in the answer of {url}: say where it is with items='path.to.list'"
+        f"the answer of {url} has no list of items; say where it is with items='path.to.list'"
         + (f" (keys: {', '.join(map(str, list(body)[:10]))})" if isinstance(body, Mapping) else ""),
         url=url,
     )
@@ -129,7 +129,7 @@ class Pagination:
         params: Mapping[str, Any] | None = None,
         **request: Unpack[BodyOptions],
     ) -> Iterator[Any]:
-        """Items of pages that each name the next: ``cursor`` is where in the body. An address there is followed."""
+        """Items of pages that each name the next one: ``cursor`` is where in the body. A URL there is followed."""
         seen: set[Any] = set()
         query: Mapping[str, Any] | None = params if start is None else {**(params or {}), cursor_param: start}
         while True:
@@ -139,7 +139,7 @@ class Pagination:
             if position is None or position == "" or position is False:
                 return
             if position in seen:
-                raise HttpError(f"{response.url} gives the cursor {position!r} a second time", url=response.url)
+                raise HttpError(f"{response.url} returned the cursor {position!r} twice", url=response.url)
             seen.add(position)
             if isinstance(position, str) and (has_scheme(position) or position.startswith("/")):
                 url, query = urljoin(response.url, position), None
@@ -165,7 +165,7 @@ class Pagination:
             if not following:
                 return
             if following in seen:
-                raise HttpError(f"{response.url} links to {following} a second time", url=response.url)
+                raise HttpError(f"{response.url} links to {following} twice", url=response.url)
             seen.add(following)
             url, query = following, None
 

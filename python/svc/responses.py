@@ -10,7 +10,7 @@ from typing import Any
 from svc.errors import HttpError, StatusError
 from svc.urls import urljoin
 
-# So much of a body is shown in an error.
+# How much of a body is shown in an error.
 SHOWN = 200
 _scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _LINK = re.compile(r"<([^>]*)>([^<]*)")
@@ -59,7 +59,7 @@ class Response:
 
     @property
     def headers(self) -> Headers:
-        """What the server said about its answer. Put in order at the first look: most sources never look."""
+        """The headers of the answer. Parsed on first access, because most sources never read them."""
         if not isinstance(self._headers, Headers):
             self._headers = Headers(self._headers)
         return self._headers
@@ -86,7 +86,7 @@ class Response:
         """
         try:
             if not options:
-                # Nearly all JSON is UTF-8 and begins at once, and then there is little to look for around it.
+                # Nearly all JSON is UTF-8 without white space around it; then this is faster than json.loads.
                 text = self.content.decode()
                 value, end = _scan(text, 0)
                 if end == len(text):
@@ -101,7 +101,7 @@ class Response:
             raise kind(message, url=self.url, response=self) from None
 
     def _describe_body(self, error: ValueError) -> str:
-        """Why the body is not JSON: most often it is the page of a proxy or of a sign-in."""
+        """What the body is instead of JSON: most often an error page of a proxy, or a sign-in page."""
         start = " ".join(self.text[:SHOWN].split())
         if not start:
             return "an empty body, not JSON"

@@ -22,7 +22,7 @@ def urlencode(params: Params) -> str:
 
 
 def add_params(url: str, params: Params) -> str:
-    """The address with parameters added behind those it already has."""
+    """The URL with parameters added after those it already has."""
     if not params:
         return url
     query = params.lstrip("?&") if isinstance(params, str) else urlencode(params)

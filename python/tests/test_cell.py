@@ -189,7 +189,7 @@ class HostTest(unittest.TestCase):
         asked = []
 
         class Cell:
-            def ask_for_secrets(self):
+            def request_secrets(self):
                 asked.append(1)
                 return {"token": "t"}
 

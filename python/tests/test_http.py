@@ -134,7 +134,7 @@ class Requests(ServerCase):
         self.assertEqual(self.client().get(f"{server.url}/z").json(), {"a": 1})
 
     def test_what_a_request_does_not_take_is_named(self):
-        with self.assertRaisesRegex(TypeError, "no 'stream', 'verify'"):
+        with self.assertRaisesRegex(TypeError, "unknown option 'stream', 'verify'"):
             self.client().get("http://127.0.0.1/", stream=True, verify=False)
         with self.assertRaisesRegex(ValueError, "line break"):
             self.client().get("http://127.0.0.1/", headers={"X": "a\r\nHost: b"})
@@ -399,10 +399,10 @@ class Pagination(ServerCase):
 
     def test_a_server_that_sends_in_circles_is_an_error(self):
         server = self.serve({"/p": lambda _: {"data": [1], "next_cursor": "same"}})
-        with self.assertRaisesRegex(HttpError, "'same' a second time"):
+        with self.assertRaisesRegex(HttpError, "cursor 'same' twice"):
             list(self.client().paginate_cursor(f"{server.url}/p"))
         server.routes["/l"] = lambda _: (200, {"Link": '</l>; rel="next"'}, b"[]")
-        with self.assertRaisesRegex(HttpError, "a second time"):
+        with self.assertRaisesRegex(HttpError, "links to .* twice"):
             list(self.client().paginate_links(f"{server.url}/l"))
 
     def test_a_failing_page_and_one_without_a_list_are_errors(self):

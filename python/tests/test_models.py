@@ -177,7 +177,7 @@ class Building(unittest.TestCase):
             source.log.info("works")
 
     def test_an_init_that_asks_for_more_is_refused_by_name(self):
-        with self.assertRaisesRegex(ConfigError, "asks for database; the platform gives config"):
+        with self.assertRaisesRegex(ConfigError, "requires database; the platform passes config"):
             build("class S(AbstractSource):\n    def __init__(self, database): pass\n" + METHODS)
 
     def test_a_state_set_in_init_is_the_beginning_of_the_first_run_only(self):

@@ -221,7 +221,7 @@ class Frameworks(unittest.TestCase):
         ):
             (message,) = errors(GOOD.replace(f"def {name}(", f"def {written}("))
             self.assertIn(f"does not implement {name}: def {name}(self", message)
-            self.assertIn(f"; did you mean '{written}' to be it?", message)
+            self.assertIn(f"; it has '{written}': did you mean '{name}'?", message)
 
     def test_dlt_is_answered_with_the_methods_to_write(self):
         code = (
@@ -256,7 +256,10 @@ class Frameworks(unittest.TestCase):
         self.assertIn(
             "must not require 'logger', 'config': the platform calls check_connection(); use self.log and", found
         )
-        self.assertIn("does not implement get_streams: def get_streams(self); did you mean 'streams' to be it?", found)
+        self.assertIn(
+            "does not implement get_streams: def get_streams(self); it has 'streams': did you mean 'get_streams'?",
+            found,
+        )
         singer = " ".join(errors("import singer\nsinger.write_record('a', {})\nimport singer_sdk\n"))
         self.assertIn("'singer.write_record' is not available; yield SourceRecord(id=…, data=…)", singer)
         self.assertIn("import of 'singer_sdk' is not allowed", singer)

@@ -12,7 +12,7 @@ from svc.errors import ConfigError
 from svc.signing import basic_credentials
 from svc.urls import quote, urlencode
 
-# A token is renewed so long before it ends, so that it does not end on the way.
+# A token is renewed this long before it expires, so that it does not expire on the way.
 EARLY_SECONDS = 30
 NEEDED = {
     "none": (),
@@ -47,7 +47,7 @@ class Authenticator:
             raise ConfigError(f"authentication {self.type} needs {', '.join(missing)}")
 
     def headers(self) -> dict[str, str]:
-        """What goes with each request. A type of the author's own adds nothing: their code reads the params."""
+        """The headers for each request. A custom type adds none: the author's code reads the params."""
         params = self.params
         if self.type == "api_key":
             return {params.get("header") or "X-API-Key": params["token"]}
@@ -63,7 +63,7 @@ class Authenticator:
         return {}
 
     def renew(self) -> bool:
-        """Forgets a token that a server did not accept; whether trying again with another makes sense."""
+        """Drops a token that a server did not accept; returns whether a retry with a new one makes sense."""
         held, self._token = self._token, ""
         return bool(held)
 

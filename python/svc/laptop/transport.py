@@ -1,7 +1,7 @@
-"""The platform's HTTP behaviour on a laptop, by urllib: authentication, redirects, retries, decompression.
+"""The platform's HTTP behaviour on a laptop, with urllib: authentication, redirects, retries, decompression.
 
-It follows the same rules as the platform, so that what works here works there, with one difference: it connects to any
-address, private ones too.
+It follows the same rules as the platform, so that what works here works there, with one difference: it also connects to
+private addresses.
 """
 
 from __future__ import annotations

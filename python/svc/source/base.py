@@ -51,7 +51,7 @@ class AbstractSource(ABC):
     def __init__(
         self, config: Any = None, authentication: Any = None, http: Any = None, state: Any = None, log: Any = None
     ) -> None:
-        # The platform has set these before; a source built by hand, as in a test, gets what it is given here.
+        # The platform sets these before; a source that is created in a test gets what is passed here.
         given = {"config": config, "authentication": authentication, "http": http, "http_client": http, "state": state}
         for name, value in {**given, "log": log}.items():
             if value is not None or not hasattr(self, name):
@@ -100,7 +100,7 @@ def build_source(
     log: Any,
     strict: bool = True,
 ) -> AbstractSource:
-    """A source ready for use. Authors may define an ``__init__`` of any shape, with or without calling super's.
+    """A source ready for use. Authors may define any ``__init__``, with or without calling super's.
 
     ``authentication`` is a mapping with ``type`` and ``params``, or an object that fetches them when they are read.
     With ``strict`` false, missing settings are None instead of a ConfigError: for asking a source for its streams.
@@ -209,7 +209,7 @@ def _init_arguments(cls: type, known: dict[str, Any]) -> tuple[list[Any], dict[s
     unknown = [name for name in (*positional, *keywords) if name not in known and name not in optional]
     if unknown:
         raise ConfigError(
-            f"{cls.__name__}.__init__ asks for {', '.join(unknown)}; the platform gives config, authentication, http, "
+            f"{cls.__name__}.__init__ requires {', '.join(unknown)}; the platform passes config, authentication, http, "
             "state and log"
         )
     only_by_position = code.co_posonlyargcount - 1
@@ -221,7 +221,7 @@ def _init_arguments(cls: type, known: dict[str, Any]) -> tuple[list[Any], dict[s
 
 
 def _restore(source: AbstractSource, values: dict[str, Any]) -> None:
-    """Puts back what an ``__init__`` wiped out. A state that it set serves as the beginning of the first run."""
+    """Restores what an ``__init__`` overwrote. A state that it sets is the initial state of the first run."""
     for name, value in values.items():
         if name != "state" and getattr(source, name, None) is None:
             _set(source, name, value)
@@ -238,5 +238,5 @@ def _set(source: AbstractSource, name: str, value: Any) -> None:
     try:
         setattr(source, name, value)
     except AttributeError:
-        # A property of the author's own under this name.
+        # The author defined a property of this name.
         pass

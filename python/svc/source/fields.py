@@ -20,7 +20,7 @@ if sys.version_info >= (3, 14):
     import annotationlib
 
 MISSING = object()
-# An authentication class says with these what it is; they are no parameters of it.
+# Attributes of an authentication class that are not parameters of it.
 _OF_AUTHENTICATION = ("type", "auth_type", "params")
 
 
@@ -85,7 +85,7 @@ class _Factory:
 
 
 def own_annotations(cls: type) -> dict[str, Any]:
-    """What the class itself annotates, as written: types, or text where the module postpones their evaluation."""
+    """The annotations of the class itself, as written: types, or strings where evaluation is postponed."""
     if sys.version_info >= (3, 14):
         return annotationlib.get_annotations(cls, format=annotationlib.Format.FORWARDREF)
     own: dict[str, Any] = cls.__dict__.get("__annotations__", {})
@@ -97,7 +97,7 @@ def _resolved_annotations(cls: type) -> dict[str, Any]:
     try:
         resolved = typing.get_type_hints(cls)
     except Exception:
-        # A name that only a type checker sees is no reason to fail: such a field takes any value.
+        # A name that only a type checker can resolve must not fail the source: such a field takes any value.
         return dict(own)
     return {name: resolved.get(name, hint) for name, hint in own.items()}
 
@@ -119,12 +119,12 @@ def _default(cls: type, base: type, name: str) -> Any:
 
 
 def _set(target: Any, name: str, value: Any) -> None:
-    # Past any __setattr__ of the class: a frozen dataclass is filled like any other.
+    # Bypasses __setattr__, so that a frozen dataclass can be filled too.
     object.__setattr__(target, name, value)
 
 
 def _fit(value: Any, hint: Any) -> Any:
-    """The value as the hint wants it, where that loses nothing; raises ConfigError naming the type otherwise."""
+    """The value converted to its type hint where nothing is lost; otherwise raises ConfigError with the type's name."""
     if hint is None or hint is Any or isinstance(hint, (str, typing.TypeVar)):
         return value
     origin = typing.get_origin(hint)

@@ -1,4 +1,4 @@
-"""Loading an author's code: compiled, executed as a module of its own, and its source class found."""
+"""Loads an author's code: compiles it, executes it as a module, and finds its source class."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class _Settings(Mapping[str, Any]):
         raise AttributeError(f"{self._kind} has no {name!r} (it has {given}); add it to the source's {self._kind}")
 
     def __repr__(self) -> str:
-        # Values may be secret and a repr ends up in logs.
+        # Values may be secret, and reprs end up in logs.
         return f"<{type(self).__name__}: {', '.join(self._names())}>"
 
 
@@ -122,7 +122,7 @@ class SourceAuth(_Settings):
         if values.get("type") is not None:
             object.__setattr__(self, "type", values["type"])
         object.__setattr__(self, "params", Params(params))
-        # `type` and `params` are this object's own: a parameter of such a name is reached by `params` alone.
+        # `type` and `params` are attributes of this object; a parameter of such a name is in `params` only.
         own = {name: value for name, value in params.items() if name not in ("type", "params")}
         fill_fields(self, own, self._kind, strict)
 

@@ -1,15 +1,15 @@
-"""From what an author yields to the lines of a page, as fast as Python can.
+"""Encodes what an author yields as the lines of a page, as fast as Python can.
 
 A line is the JSON of a record's data with `_record_id` as its first field. The C encoder of the standard library is
-built once and called directly; what it does not know (dates, Decimal, bytes …) comes to `_default`. Whatever it
-refuses (NaN, odd keys) sends that one record through `_normalise`, which is slow and says yes to more.
+built once and called directly; it calls `_default` for types it does not know (dates, Decimal, bytes …). A record that
+it refuses (NaN, keys that are not strings) goes through `_normalise`, which is slower and accepts more.
 
-A Decimal must come out as a number with all its digits, but the C encoder can only be made to write a string there.
-So `_default` writes the digits as a string that starts with a mark no data holds, and the quotes are taken off when
-the page is complete. Pages without a Decimal pay nothing for this. Lone surrogates work the same way: the page fails
-to encode as UTF-8, and only then is it looked at.
+A Decimal must be written as a number with all its digits, but the C encoder can only be made to write a string there.
+So `_default` writes the digits as a string with a random marker, and the quotes are removed when the page is complete.
+Pages without a Decimal pay nothing for this. Lone surrogates are handled in the same way: only a page that fails to
+encode as UTF-8 is looked at again.
 
-Everything is imported here and nothing later: a sealed cell opens no files.
+Everything is imported at the top, because a sealed cell cannot open files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ID_FIELD = "_record_id"
 
 Encode = Callable[[Any, int], Iterable[str]]
 
-# Private-use characters around random text: no data holds it by accident, and no escape splits it.
+# Private-use characters around random text: no data contains it by accident, and JSON escapes do not split it.
 _MARK = "\ue000" + secrets.token_hex(8) + "\ue001"
 _MARKED = re.compile('"' + _MARK + r'(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
 # None in a Python that was built without them.
@@ -47,7 +47,7 @@ _quote: Callable[[str], str] = _c_quote or _json_encoder.py_encode_basestring
 
 
 class RecordError(ValueError):
-    """A record that cannot be written: too large, too deep, or of a type JSON has no place for."""
+    """A record that cannot be written: too large, too deep, or with a type that JSON does not have."""
 
 
 def _make_encoder(default: Callable[[Any], Any], sort_keys: bool = False) -> Encode:
@@ -80,7 +80,7 @@ class RecordEncoder:
     ) -> Iterator[tuple[bytes, int]]:
         """Pages of whole lines and how many each holds; one is cut when it is full, or a second after the last."""
         encode, quote, join, clock, id_field = self._encode, _quote, "".join, time.monotonic, ID_FIELD
-        # A character takes up to four bytes, so a line shorter than this needs no closer look.
+        # A character takes up to four bytes, so a shorter line cannot exceed the limit.
         suspicious = self.max_record_bytes // 4
         lines: list[str] = []
         append = lines.append
@@ -99,7 +99,7 @@ class RecordEncoder:
                         except (TypeError, ValueError, RecursionError):
                             line = None
                 elif isinstance(item, (list, tuple)):
-                    # Only a source that yields lists pays for taking them apart, from its first one on.
+                    # Flattening costs time, so it starts with the first list and other sources do not pay for it.
                     rest = each_record(itertools.chain((item,), rest))
                     break
                 if line is None:
@@ -128,8 +128,8 @@ class RecordEncoder:
 
     def join_lines(self, lines: list[str]) -> bytes:
         """The bytes of a page."""
-        # Depth is checked by the host for every line. Looking here costs a sixth of the time of encoding, so only the
-        # first line of a page is looked at: records of a stream are alike, and this way the author sees a good message.
+        # The host checks the depth of every line. Checking here takes a sixth of the encoding time, so it is done only
+        # for the first line of a page: records of a stream are alike, and the author gets the better message.
         if lines[0].count("{") + lines[0].count("[") > MAX_DEPTH:
             _check_depth(lines[0])
         return self._to_bytes("\n".join(lines) + "\n")
@@ -173,11 +173,11 @@ class RecordEncoder:
         return id_text(record_id) or self._hash(data), body
 
     def _hash(self, data: dict[str, Any]) -> str:
-        """Of the data with sorted keys, so that the order in which a server sends fields changes nothing."""
+        """A hash of the data with sorted keys, so that the order in which a server sends fields does not matter."""
         try:
             text = "".join(self._encode_sorted(data, 0))
         except TypeError:
-            # Keys of different types have no order before they are text.
+            # Keys of different types cannot be sorted before they are strings.
             text = "".join(self._encode_sorted(self._normalise(data, "data", 0), 0))
         return hashlib.sha256(self._to_bytes(text)).hexdigest()[:32]
 
@@ -191,7 +191,7 @@ class RecordEncoder:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
     def _default(self, value: Any) -> Any:
-        """What the C encoder does not know: returns something it does."""
+        """Converts a value that the C encoder does not know to one that it does."""
         convert = CONVERSIONS.get(type(value)) or find_conversion(value)
         if convert is not from_decimal:
             return convert(value)
@@ -207,7 +207,7 @@ class RecordEncoder:
         if isinstance(value, float):
             return value if math.isfinite(value) else self._null(value, where)
         if isinstance(value, int) and value.bit_length() > 14_000:
-            # Python turns no integer of more than 4,300 digits into text, but a Decimal of it has them all.
+            # Python does not convert integers of more than 4,300 digits to text, but it does for a Decimal.
             return self._default(decimal.Decimal(value))
         if value is None or isinstance(value, (str, int)):
             return value
@@ -227,7 +227,7 @@ class RecordEncoder:
     def _null(self, value: Any, where: str) -> None:
         if not self._warned and self._log is not None:
             self._warned = True
-            self._log.warning(f"{where} is {value}, which JSON has no number for: written as null (said once)")
+            self._log.warning(f"{where} is {value}, which JSON cannot represent; it is written as null (logged once)")
 
     def _check_size(self, line: str) -> None:
         size = len(self._to_bytes(line))
@@ -239,7 +239,7 @@ class RecordEncoder:
 
 
 def each_record(items: Iterable[Any]) -> Generator[Any, None, None]:
-    """What was yielded, one by one: a list or tuple stands for the records in it."""
+    """The yielded records one by one; a list or tuple stands for the records in it."""
     for item in items:
         if type(item) is SourceRecord or not isinstance(item, (list, tuple)):
             yield item
@@ -247,7 +247,7 @@ def each_record(items: Iterable[Any]) -> Generator[Any, None, None]:
         for each in item:
             if isinstance(each, (list, tuple)):
                 raise TypeError(
-                    f"get_records yielded a {type(item).__name__} that holds {describe(each)}; "
+                    f"get_records yielded a {type(item).__name__} that contains {describe(each)}; "
                     "yield a record, or a list of records"
                 )
             yield each
@@ -266,7 +266,7 @@ def _check_depth(line: str) -> None:
 
 def _advice(item: Any) -> str:
     if isinstance(item, Iterator):
-        return "write `yield from` instead of `yield` to yield what it gives"
+        return "write `yield from` instead of `yield`"
     return "yield SourceRecord(id=…, data={…}), a dict, or a list of these"
 
 

@@ -1,4 +1,4 @@
-"""Values that JSON has no form for, and what they become in a record. docs/custom-sources.md has the table."""
+"""How values that JSON does not have are converted. docs/custom-sources.md has the table."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def describe(value: Any) -> str:
 
 
 def from_decimal(value: decimal.Decimal) -> Any:
-    raise NotImplementedError("written by RecordEncoder itself, which knows the mark")
+    raise NotImplementedError("RecordEncoder writes Decimals itself, with its marker")
 
 
 def _from_set(value: Any) -> list[Any]:
-    # Sets have another order in every process; sorted, the same data is the same line and has the same hash.
+    # The order of a set differs between processes; sorted, equal data gives an equal line and hash.
     try:
         return sorted(value)
     except TypeError:
@@ -120,4 +120,4 @@ def find_conversion(value: Any) -> Callable[[Any], Any]:
         return dict
     if isinstance(value, SourceRecord):
         return lambda each: each.data
-    raise TypeError(f"{describe(value)} has no place in JSON; convert it to a string, a number, a list or a dict")
+    raise TypeError(f"{describe(value)} cannot be written as JSON; convert it to a string, a number, a list or a dict")

@@ -1,14 +1,14 @@
 /**
- * One call of a cell, from its first byte to its end.
+ * One call of a cell, from the job to its end. The states:
  *
- *   writing ──► reading ──► done ──► ended           success: DONE, then the end of the channel
- *                  │  ▲
- *                  ▼  │ answer                        while an answer is open, any byte from the cell breaks the protocol
- *               answering
+ *   reading ──► done ──► ended     success: the frame DONE, then the channel closes
+ *    │  ▲
+ *    │  └── working                a page is with its consumer; nothing is read meanwhile (backpressure)
+ *    └───── answering              the cell waits for an answer; any byte from it meanwhile violates the protocol
  *
- * Every other way to end is a failure, and the first one counts: a limit, a broken protocol, an abort, an error that the
- * cell reports, or the end of the process. From then on nothing of the cell is read, its process is killed and its HTTP
- * requests are aborted. A page is handed over before the next one is read, so a slow consumer stops the cell.
+ * Any other end is a failure, and the first one counts: a limit, a protocol violation, an abort, an error that the cell
+ * reports, or the exit of its process. After that nothing more is read, the process is killed and its HTTP requests are
+ * aborted.
  */
 import type { Socket } from 'node:net'
 import type { Json } from '../json/json.ts'
@@ -56,7 +56,7 @@ export interface CellOutcome {
   exit: Promise<CellExit>
 }
 
-/** How long a process may take to end after its last frame before it is killed: long, for a busy machine is no offence. */
+/** How long a process may take to exit after its last frame before it is killed; long, because machines can be busy. */
 const LINGER_MS = 10_000
 
 export function runCall(
@@ -130,7 +130,7 @@ class Call {
   #take(bytes: Buffer): boolean {
     if (this.#state === 'ended') return false
     if (this.#state === 'answering') {
-      this.#fail(protocolBroken('it sent more while an answer was on its way'))
+      this.#fail(protocolBroken('it sent more while it was waiting for an answer'))
       return false
     }
     try {
@@ -141,7 +141,7 @@ class Call {
     }
     if (this.#frames.length === 0) return true
     this.#work()
-    // Reading goes on while an answer is made, only to notice a cell that does not wait for it.
+    // While an answer is made, reading continues only to notice a cell that does not wait for it.
     return this.#state !== 'working'
   }
 
@@ -191,8 +191,8 @@ class Call {
       case 'done':
         this.#result = frame.result
         this.#state = 'done'
-        // A cell that said it is done and goes on computing is nobody's loss.
-        setTimeout(() => this.#fail(protocolBroken('it did not end after its last frame')), LINGER_MS).unref()
+        // A cell that keeps computing after its last frame is killed.
+        setTimeout(() => this.#fail(protocolBroken('it did not exit after its last frame')), LINGER_MS).unref()
         return undefined
       case 'error': {
         const report = { ...frame.error }
@@ -224,7 +224,7 @@ class Call {
 
   #answer(frame: Extract<Frame, { kind: 'http' | 'secrets' }>): void {
     if (this.#frames.length > 0 || this.#decoder.pending) {
-      throw protocolBroken('it sent more while an answer was on its way')
+      throw protocolBroken('it sent more while it was waiting for an answer')
     }
     this.#state = 'answering'
     this.#makeAnswer(frame).then(
@@ -260,7 +260,7 @@ class Call {
     this.#explainEnd()
   }
 
-  /** The channel ended without a last frame. How the process ended says why; one that still runs closed it on purpose. */
+  /** The channel closed without a last frame. The exit of the process says why; one that still runs closed it on purpose. */
   #explainEnd(): void {
     const kill = setTimeout(() => this.#fail(protocolBroken('it closed its channel')), LINGER_MS)
     this.#exit.then((exit) => {
@@ -290,7 +290,7 @@ function explainBreach(error: unknown): unknown {
   return error instanceof ProtocolError ? protocolBroken(error.message) : error
 }
 
-/** Line breaks and tabs stay; what could move a cursor or forge a line of another log is shown as an escape. */
+/** Keeps line breaks and tabs; characters that could move a cursor or forge another log line become escapes. */
 function escapeControls(text: string): string {
   return text
     .replaceAll('\r\n', '\n')

@@ -1,4 +1,4 @@
-/** What ended a call, said so that its owner knows what to do: one sentence and one kind for each way to end. */
+/** Why a call failed, in words that tell its owner what to do: one sentence and one kind for each cause. */
 import { ConnectorError, type FailureKind } from '../connectors/contract.ts'
 import type { CellErrorReport } from './frames.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
@@ -30,10 +30,10 @@ export class CellFailure extends ConnectorError {
   }
 }
 
-/** A source asked for the network in a call that has none. */
+/** A source sent a request in a call without network. */
 export class NetworkMissing extends CellFailure {
   constructor() {
-    super('source', 'the source sends HTTP requests where it has no network')
+    super('source', 'the source sends HTTP requests, but this call has no network')
   }
 }
 
@@ -64,12 +64,12 @@ export function limitReached(limit: keyof CellLimits, value: number): CellFailur
 }
 
 export function protocolBroken(reason: string): CellFailure {
-  return new CellFailure('sandbox', `the source broke the protocol of the cell and was stopped: ${reason}`)
+  return new CellFailure('sandbox', `the source violated the protocol of the cell and was stopped: ${reason}`)
 }
 
 const REPORTED_KINDS = new Set<FailureKind>(['source', 'config', 'auth', 'rate_limited', 'limit', 'timeout'])
 
-/** An error that the cell itself reports. Its kind is a claim of the source about itself, so only harmless ones count. */
+/** An error that the cell reports. Its kind is what hostile code claims, so only harmless kinds are accepted. */
 export function explainReport(report: CellErrorReport, limits: CellLimits): CellFailure {
   if (report.kind === 'memory') return limitReached('memory_mb', limits.memory_mb)
   if (report.kind === 'seal') {
@@ -92,10 +92,7 @@ export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
   if (exit.lost) return new CellFailure('internal', 'the Python zygote ended unexpectedly', { transient: true })
   switch (exit.signal) {
     case 'SIGSYS':
-      return new CellFailure(
-        'sandbox',
-        'sandbox violation: the source made a system call that is forbidden and was stopped',
-      )
+      return new CellFailure('sandbox', 'sandbox violation: the source made a forbidden system call and was stopped')
     case 'SIGXCPU':
       return limitReached('cpu_seconds', limits.cpu_seconds)
     case 'SIGKILL':
@@ -111,7 +108,7 @@ export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
   if (exit.code === EXIT_OUT_OF_MEMORY) return limitReached('memory_mb', limits.memory_mb)
   if (exit.code === EXIT_NOT_SEALED) return new CellFailure('sandbox', 'the cell could not be sealed')
   if (exit.code === EXIT_NOT_FORKED) {
-    return new CellFailure('internal', 'the machine has no room for another process', { transient: true })
+    return new CellFailure('internal', 'the machine cannot start another process', { transient: true })
   }
-  return new CellFailure('source', `the source ended its process (exit code ${exit.code}) without finishing`)
+  return new CellFailure('source', `the source exited (exit code ${exit.code}) before it was finished`)
 }

@@ -1,7 +1,7 @@
 /**
- * Frames from a cell, read as what they are: bytes of an attacker. A length is compared with the limit of its kind before
- * anything is allocated, text is strict UTF-8, JSON is scanned for form and depth before it is parsed, and a page is
- * handed on only when it holds exactly the records it claims. python/cell/protocol.py is the other side.
+ * Frames from a cell. They are hostile input: the length is checked against the limit of its kind before anything is
+ * allocated, text must be strict UTF-8, JSON is checked for syntax and depth before it is parsed, and a page is passed on
+ * only if it holds exactly the number of records it claims. python/cell/protocol.py is the other side.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -51,7 +51,7 @@ export interface HttpRequest {
 
 export interface HttpAnswer {
   status: number
-  /** Names and values in turn, a line each. */
+  /** Names and values, alternating, one per line. */
   headers: string
   url: string
   body: Uint8Array
@@ -79,7 +79,7 @@ export interface CellErrorReport {
   transient: boolean
 }
 
-/** The cell broke the protocol. The call ends and whatever it sent last counts for nothing. */
+/** The cell violated the protocol. The call ends, and what it sent last is dropped. */
 export class ProtocolError extends Error {}
 /** An honest author can get here: the encoder in the cell leaves this one check to the host. */
 /** A record of a preview sits in an array and beside its id. */
@@ -89,7 +89,7 @@ export class RecordTooDeep extends ProtocolError {}
 /** An honest author can get here too, with large records. */
 export class PreviewTooLarge extends ProtocolError {}
 
-/** Cuts a stream of bytes into frames. One frame is in memory at a time, beside the bytes that were pushed last. */
+/** Splits a stream of bytes into frames. Only one frame is in memory, besides the bytes that were pushed last. */
 export class FrameDecoder {
   #header = Buffer.allocUnsafe(HEADER_BYTES)
   #headerBytes = 0
@@ -108,7 +108,7 @@ export class FrameDecoder {
     return this.#headerBytes > 0
   }
 
-  /** The bytes may be used again by the caller once this returns. */
+  /** The caller may reuse the bytes once this returns. */
   push(chunk: Uint8Array, take: (frame: Frame) => void): void {
     let at = 0
     while (at < chunk.length) {
@@ -215,7 +215,7 @@ const MAX_BATCH = 1000
 const MAX_HEADERS = 200
 const REQUEST_HEAD_BYTES = 24
 
-/** Each is a head of fixed length with the lengths of method, address, headers and body, which follow it. */
+/** Each is a header of fixed length with the lengths of the method, URL, headers and body that follow it. */
 function decodeRequests(payload: Buffer): HttpRequest[] {
   const requests: HttpRequest[] = []
   for (let at = 0; at < payload.length || at === 0; ) {
@@ -247,7 +247,7 @@ function decodeRequests(payload: Buffer): HttpRequest[] {
   return requests
 }
 
-/** Names and values in turn, a line each. */
+/** Names and values, alternating, one per line. */
 function splitHeaders(text: string): [string, string][] {
   const lines = text.split('\n', 2 * MAX_HEADERS + 1)
   if (lines.length % 2 === 1) throw new ProtocolError(`a list of headers that is odd, or of more than ${MAX_HEADERS}`)
@@ -302,8 +302,8 @@ const ANSWER_HEAD_BYTES = 14
 const NO_BODY = new Uint8Array(0)
 
 /**
- * The answers to a batch of requests, in its order, as one frame. An error has the status 0, its kind in the place of the
- * address and its message in that of the headers.
+ * The answers to a batch of requests, in the same order, as one frame. An error has the status 0, its kind in the URL
+ * field and its message in the headers field.
  */
 export function encodeAnswers(answers: readonly (HttpAnswer | HttpFailure)[]): Buffer {
   const parts = answers.map((answer) =>

@@ -1,10 +1,10 @@
 /**
- * Hands items from one side to the other. `put` resolves at once while few items wait and else when one was taken, so the
- * giver is a little ahead, never more.
+ * A bounded queue between a producer and a consumer. `put` resolves at once while there is room, else when an item is
+ * taken: that is the backpressure.
  */
 export interface Handoff<T> {
   put(item: T): Promise<void> | undefined
-  /** Null at the end; items that were put before a failure come before it. */
+  /** Null at the end; items that were put before a failure are returned before it throws. */
   take(): Promise<T | null>
   end(): void
   fail(error: unknown): void

@@ -1,6 +1,6 @@
 /** What one call of a cell may use. Each limit ends the call with an error that names it and its value. */
 export interface CellLimits {
-  /** On top of what the interpreter and its libraries already map. */
+  /** In addition to what the interpreter and its libraries already map. */
   memory_mb: number
   cpu_seconds: number
   wall_seconds: number
@@ -25,7 +25,7 @@ export const DEFAULT_CELL_LIMITS: Readonly<CellLimits> = {
   max_response_bytes: 64 * 1024 ** 2,
 }
 
-/** The setting that an operator changes to move a limit; errors name it. */
+/** The setting with which an operator changes a limit; errors name it. */
 export const LIMIT_SETTINGS: Readonly<Record<keyof CellLimits, string>> = {
   memory_mb: 'CELL_MEMORY_MB',
   cpu_seconds: 'CELL_CPU_SECONDS',

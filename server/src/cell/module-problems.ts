@@ -1,10 +1,10 @@
-/** Which modules of CELL_MODULES this machine does not have, found out once at start so that an operator hears of it. */
+/** Checks CELL_MODULES once at start, so that the operator hears of modules that this machine does not have. */
 import { DEFAULT_CELL_LIMITS } from './limits.ts'
 import { findPython } from './python.ts'
 import type { CellSettings } from './settings.ts'
 import { ZygoteProcess } from './zygote-process.ts'
 
-/** A sentence for each. Where Python itself does not start there are none: the test of the sandbox says that. */
+/** One sentence per problem. None where Python itself does not start: the self-test of the sandbox reports that. */
 export async function describeMissingModules({ python, sandbox, modules }: CellSettings): Promise<string[]> {
   if (modules.length === 0) return []
   const { memory_mb, cpu_seconds } = DEFAULT_CELL_LIMITS

@@ -1,10 +1,9 @@
 /**
- * A custom source as a connector. Pages come out of the cell as the bytes that go to the file; the cell stops while
- * nobody takes them.
+ * A custom source as a connector. The cell produces pages as the bytes that are stored; it stops while nobody takes them.
  *
- * Exactly once: `self.state` stands for all records that were yielded before it was set. The cell cuts a page at that
- * record, so a page's cursor is the author's state right after its last record, and a read that begins with that state
- * goes on with the next one. Sources whose code never mentions `self.state` carry no cursors and are read whole again.
+ * Exactly once: `self.state` covers all records that were yielded before it was set. The cell ends a page at that record,
+ * so the cursor of a page is the author's state right after its last record, and a read that starts with that state
+ * continues with the next record. Sources that never mention `self.state` have no cursors and are read again from the start.
  */
 import type { Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
@@ -22,7 +21,7 @@ export interface PythonSourceOptions extends CustomSourceOptions {
   zygote?: Zygote
 }
 
-/** Pages of about 128 KB that may wait for their consumer: enough that its pauses do not stop the cell. */
+/** Pages of about 128 KB that may wait for the consumer, so that its short pauses do not stop the cell. */
 const PAGES_AHEAD = 4
 
 export function pythonSource(options: PythonSourceOptions): Source<CustomSettings> {
@@ -90,11 +89,11 @@ async function* readPages(
       else if (records > 0) yield { bytes, records }
     }
   } finally {
-    stop.abort(new Error('nobody reads the pages any more'))
+    stop.abort(new Error('the consumer stopped reading'))
   }
 }
 
-/** What an author's code says is marked as such, so that it cannot pass for a line of the platform. */
+/** Lines of an author's code are marked as such, so that they cannot be taken for lines of the platform. */
 function writeLog(log: RunLog, level: LogLevel, line: string): void {
   log[level](`source: ${line}`)
 }

@@ -1,4 +1,4 @@
-/** Finds the interpreter that cells run on: the file of the setting, or the first usable one of that name on PATH. */
+/** Finds the Python for cells: the configured file, or the first suitable one of that name on PATH. */
 import { execFile } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import path from 'node:path'
@@ -11,8 +11,8 @@ const PROBE = 'import sys; print(sys.executable); print(*sys.version_info[:2])'
 export class PythonMissing extends Error {}
 
 /**
- * The path of the real executable. A wrapper found on PATH (pyenv's are shell scripts) would not survive the empty
- * environment that cells are started with, so each candidate is asked what it really is.
+ * The path of the real executable. A wrapper on PATH (pyenv's are shell scripts) would not work in the empty environment
+ * that cells are started with, so each candidate is asked for its executable.
  */
 export async function findPython(setting = 'python3'): Promise<string> {
   const tried: string[] = []
@@ -39,7 +39,7 @@ async function listCandidates(name: string): Promise<string[]> {
       await access(candidate, constants.X_OK)
       candidates.push(candidate)
     } catch {
-      // Not in this folder, or not for us.
+      // Not in this folder, or not executable.
     }
   }
   return candidates

@@ -1,7 +1,7 @@
-/** Replaces known secrets in text that people read. An encoded secret is not recognised: docs say so. */
+/** Replaces known secrets in text that people read. An encoded secret is not recognised, as the docs say. */
 import { type Masking, maskTexts } from '../connectors/settings/masking.ts'
 
-/** `secrets` may grow while a call goes on: tokens are obtained on the way. */
+/** `secrets` may grow during a call, when tokens are fetched. */
 export function createRedactor(
   secrets: () => readonly string[],
   maskAll: (texts: readonly string[]) => Masking = maskTexts,

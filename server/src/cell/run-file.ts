@@ -1,4 +1,4 @@
-/** `sluice cell run FILE`: a file sealed as a tenant's code is, without validation, and everything that came out of it. */
+/** `sluice cell run FILE`: runs a file sealed like a tenant's code, without validation, and prints all its output. */
 import { readFile } from 'node:fs/promises'
 import type { Authentication } from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'

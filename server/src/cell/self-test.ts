@@ -1,6 +1,7 @@
 /**
- * Proves at start that the sandbox holds on this machine: a cell tries to open a socket, a file, an executable mapping
- * and another program, from native code. One success, or an answer that cannot be read, and no tenant code is run.
+ * Proves at start that the sandbox works on this machine: a cell tries, in native code, to open a socket, to open a file,
+ * to map executable memory and to start a program. If one attempt succeeds, or the answer cannot be read, no tenant code
+ * is run.
  */
 
 import type { Json } from '../json/json.ts'

@@ -1,7 +1,7 @@
 /**
  * One zygote process and its three channels: settings and `kill` go to its standard input, the end of each child comes
  * from its standard output, and every call is a connection of its own (python/cell/zygote.py says what is on them).
- * When this process dies the zygote sees the end of its input and a parent-death signal, and takes all cells with it.
+ * When this process dies, the zygote sees the end of its input and gets a parent-death signal, and all cells die with it.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -25,14 +25,14 @@ export interface ZygoteSettings {
   modules: readonly string[]
 }
 
-/** A module of the settings that cells do without, and why. */
+/** A configured module that is not available, and why. */
 export interface ModuleProblem {
   name: string
   problem: string
 }
 
 export interface ZygoteStart extends ZygoteSettings {
-  /** Cells that are sealed ahead and wait for a job: a call then waits for nothing but its own work. */
+  /** Cells that are sealed ahead and wait for a job, so that a call waits only for its own work. */
   spares: number
 }
 
@@ -44,7 +44,7 @@ export interface CellExit {
   lost: boolean
 }
 
-// Some numbers have an older second name behind the usual one.
+// Some signal numbers have a second, older name; the usual one comes first.
 const SIGNAL_NAMES = new Map(
   Object.entries(constants.signals)
     .reverse()
@@ -60,7 +60,7 @@ export interface CellLine {
   receive(bytes: Buffer): boolean
 }
 
-/** One buffer serves all channels: what is in it is decoded, and thereby copied, before the next read. */
+/** One buffer serves all channels: its content is decoded, and so copied, before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 
 export class ZygoteProcess {
@@ -94,7 +94,7 @@ export class ZygoteProcess {
     child.once('exit', () => this.#forget())
   }
 
-  /** An idle zygote keeps nobody from ending; one that starts or has cells does. */
+  /** An idle zygote does not keep this process alive; one that is starting or has cells does. */
   #hold(busy: boolean): void {
     const { stdin, stdout, stderr } = this.#child
     for (const part of [this.#child, stdin, stdout, stderr] as Partial<Socket>[]) busy ? part.ref?.() : part.unref?.()
@@ -140,7 +140,7 @@ export class ZygoteProcess {
       const { name, problem } = JSON.parse(text)
       this.moduleProblems.push({ name: String(name), problem: String(problem) })
     } catch {
-      // A module wrote to our channel while it was loaded.
+      // A module wrote to our channel on import.
     }
   }
 
@@ -171,7 +171,7 @@ export class ZygoteProcess {
     line.receive = receive
     line.socket.ref()
     this.#hold(true)
-    // After the call has its bytes on the way.
+    // After the bytes of the call are sent.
     setImmediate(() => this.#prepare())
     return line
   }
@@ -208,7 +208,7 @@ export class ZygoteProcess {
     if (this.#exits.has(id)) this.#child.stdin.write(`kill ${id}\n`)
   }
 
-  /** Resolves when the last call has ended; there is no room for new ones. */
+  /** Takes no new calls, and resolves when the last one has ended. */
   async drain(): Promise<void> {
     this.#retired = true
     for (const { socket } of this.#spares) socket.destroy()

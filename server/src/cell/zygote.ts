@@ -1,7 +1,7 @@
 /**
  * The cells of this process: finds Python, keeps one zygote process warm, replaces it after a number of forks (children
- * of one zygote share its memory layout) or when it died, and proves at start that the sandbox holds. Where it does not,
- * every call answers that custom sources are disabled, and why: there is no way around but `sandbox: 'none'`.
+ * of one zygote share its memory layout) or when it died, and proves at start that the sandbox works. Where it does not,
+ * every call fails and says why custom sources are disabled; only `sandbox: 'none'` overrides that.
  */
 
 import type { Json } from '../json/json.ts'
@@ -13,17 +13,17 @@ import { runSelfTest, type SelfTestResult } from './self-test.ts'
 import { ZygoteProcess } from './zygote-process.ts'
 
 export interface ZygoteOptions {
-  /** Default: the first python3 of PATH that serves. */
+  /** Default: the first suitable python3 on PATH. */
   python?: string
   limits?: Partial<CellLimits>
-  /** `none` runs tenant code without any wall: for machines of one's own, and to prove that the attacks are real. */
+  /** `none` runs tenant code without isolation: for a private machine, and to prove that the attacks are real. */
   sandbox?: 'kernel' | 'none'
   forks_per_process?: number
-  /** Cells sealed ahead, so that the next call waits for no fork. Default 1. */
+  /** Cells that are sealed ahead, so that the next call does not wait for a fork. Default 1. */
   spares?: number
   /** Installed modules that authors may import beyond the standard ones. */
   modules?: readonly string[]
-  /** Modules that are in memory without being allowed: the attack suite gives its snippets more to work with. */
+  /** Modules to load without allowing them: the attack suite gives its snippets more to work with. */
   preload?: readonly string[]
 }
 
@@ -51,7 +51,7 @@ class WarmZygote implements Zygote {
   readonly #forksPerProcess: number
   readonly #python: Promise<string>
   readonly #verdict: Promise<SelfTestResult>
-  readonly #worn = new Set<ZygoteProcess>()
+  readonly #retiring = new Set<ZygoteProcess>()
   #current: Promise<ZygoteProcess>
   #next: Promise<ZygoteProcess> | null = null
   #closed = false
@@ -71,7 +71,7 @@ class WarmZygote implements Zygote {
     const { preload = [], modules = [], spares = 1 } = this.#options
     const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload, modules, spares }
     const starting = this.#python.then((python) => ZygoteProcess.start(python, settings))
-    // Whoever awaits it hears of a failure; nobody may be waiting for one that was started ahead.
+    // Whoever awaits it gets the failure; a process that was started ahead may have nobody waiting.
     starting.catch(() => {})
     return starting
   }
@@ -106,7 +106,7 @@ class WarmZygote implements Zygote {
       this.#next = null
       return this.#current
     }
-    // The worn one serves until its successor is up.
+    // The old process serves until its replacement is ready.
     if (this.#next === null) {
       const next = this.#launch()
       this.#next = next
@@ -125,13 +125,13 @@ class WarmZygote implements Zygote {
     return current
   }
 
-  /** Calls that were given the worn process a moment ago may not have connected yet, hence the delay. */
-  #retire(worn: ZygoteProcess): void {
-    this.#worn.add(worn)
+  /** A call that was just assigned to the old process may not have connected yet, hence the delay. */
+  #retire(old: ZygoteProcess): void {
+    this.#retiring.add(old)
     setTimeout(async () => {
-      await worn.drain()
-      await worn.close()
-      this.#worn.delete(worn)
+      await old.drain()
+      await old.close()
+      this.#retiring.delete(old)
     }, RETIRE_DELAY_MS).unref()
   }
 
@@ -139,6 +139,6 @@ class WarmZygote implements Zygote {
     this.#closed = true
     const processes = await Promise.allSettled([this.#current, this.#next])
     const running = processes.flatMap((each) => (each.status === 'fulfilled' && each.value ? [each.value] : []))
-    await Promise.all([...running, ...this.#worn].map((each) => each.close()))
+    await Promise.all([...running, ...this.#retiring].map((each) => each.close()))
   }
 }

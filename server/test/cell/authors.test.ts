@@ -90,7 +90,7 @@ test('what is no record is refused by name', async () => {
     ['yield (each for each in ())', /write `yield from` instead of `yield`/],
     ['return None', /get_records returned NoneType/],
     ['yield SourceRecord(object(), {})', /id of a record must be a string or a number/],
-    ['yield SourceRecord("1", {"a": object()})', /type object has no place in JSON/],
+    ['yield SourceRecord("1", {"a": object()})', /type object cannot be written as JSON/],
     ['yield SourceRecord("1", [1])', /data of a record must be an object/],
   ] as const) {
     const { failure } = await read(body)

@@ -128,16 +128,17 @@ yield {"n": ${native ? 'native_handy.add(1, 2)' : 3}}`
   )
 })
 
-test('a module that is not there, breaks or is forbidden is one sentence, and cells go on without it', async () => {
+test('a module that is not there, breaks or is forbidden is one sentence, and cells work without it', async () => {
   const wanted = ['handy', 'not_installed', 'handy.broken', 'os', '_socket', 'http.client', 'svc.laptop', 'json']
   const sentences = await describeMissingModules({ python, sandbox: 'kernel', limits: {}, modules: wanted })
-  const never = 'is never available to custom sources, because it reaches the system or the interpreter; leave it out'
-  const without = 'custom sources go on without it'
+  const never =
+    'is never available to custom sources, because it gives access to the system or the interpreter; remove it'
+  const without = 'custom sources work without it'
   assert.deepEqual(sentences, [
     `CELL_MODULES: not_installed cannot be imported (ModuleNotFoundError: No module named 'not_installed'); ${without}`,
     `CELL_MODULES: handy.broken cannot be imported (SystemExit: 3); ${without}`,
     ...['os', '_socket', 'http.client', 'svc.laptop'].map((name) => `CELL_MODULES: ${name} ${never}`),
-    'CELL_MODULES: json is there for every custom source already; leave it out',
+    'CELL_MODULES: json is available to every custom source already; remove it',
   ])
   const cells = openCells({ python, modules: wanted })
   const code = writeSource('yield {"n": handy.add(1, 2)}', 'import handy')

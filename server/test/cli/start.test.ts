@@ -85,7 +85,7 @@ test('a request that never ends does not keep it past DRAIN_SECONDS and two more
 test('a Python module that is not installed is one line in the log, and custom sources work without it', async () => {
   const service = await startService(makeFolder(), { CELL_MODULES: 'not_installed,os' })
   await service.said(/CELL_MODULES: os is never available to custom sources/)
-  await service.said(/CELL_MODULES: not_installed cannot be imported .*; custom sources go on without it/)
+  await service.said(/CELL_MODULES: not_installed cannot be imported .*; custom sources work without it/)
   assert.equal(await askStatus(`${service.url}/readyz`), 200)
   service.child.kill('SIGTERM')
   assert.equal((await service.ended).code, 0)
