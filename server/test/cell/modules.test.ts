@@ -10,6 +10,7 @@ import { describeMissingModules } from '../../src/cell/module-problems.ts'
 import { previewSource } from '../../src/cell/preview.ts'
 import { findPython } from '../../src/cell/python.ts'
 import { validateCode } from '../../src/cell/validate.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
 import { type Attack, Ground } from './attack-ground.ts'
 import { ATTACKED, attackAll, findAttacks, judgeAll } from './attack-suite.ts'
 import { openCells, writeSource } from './harness.ts'
@@ -126,6 +127,16 @@ yield {"n": ${native ? 'native_handy.add(1, 2)' : 3}}`
     errors.map(({ message }) => message.split(';')[0]),
     ["import of 'socket' (through 'handy') is not allowed", "use of 'os' through 'handy' is not allowed"],
   )
+})
+
+test('the setting CELL_MODULES reaches validation and previews of a service', async () => {
+  const app = await startApp({ PYTHON: python, CELL_MODULES: 'handy' })
+  const person = await registerPerson(app)
+  const code = writeSource('yield {"n": handy.add(1, 2)}', 'import handy')
+  const validated = await app.call('POST', '/api/custom-sources/validate', { as: person, body: { code } })
+  assert.equal(validated.body.valid, true, validated.text)
+  const preview = await app.call('POST', '/api/custom-sources/preview', { as: person, body: { code, stream: 'a' } })
+  assert.deepEqual(preview.body.records?.[0]?.data, { n: 3 }, preview.text)
 })
 
 test('a module that is not there, breaks or is forbidden is one sentence, and cells work without it', async () => {
