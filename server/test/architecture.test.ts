@@ -148,6 +148,17 @@ test('an executor loads nothing of the service', () => {
   assert.deepEqual(service, [])
 })
 
+test('the API loads nothing that talks to a cell or moves data: that is done in executors', () => {
+  const reached = [...reach('services.ts'), ...reach('http/app.ts')]
+  assert.ok(reached.includes('executors/call-pool.ts') && reached.includes('connections/previews.ts'))
+  const forbidden = reached.filter((file) =>
+    /^(engine\/|cell\/(zygote|call|frames|preview|validate|interactive|python-source|broker)|executors\/(call|run)-host)/.test(
+      file,
+    ),
+  )
+  assert.deepEqual(forbidden, [])
+})
+
 test('only the configuration reads the environment', () => {
   const readers = files.filter((file) => /process\.env\b/.test(readFileSync(path.join(source, file), 'utf8')))
   // The others hand the path, or the name of a cache, on to programs that they start.

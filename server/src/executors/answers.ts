@@ -87,7 +87,11 @@ export const isAnswer = <K extends CallKind>(kind: K, value: unknown): value is 
   (answers[kind] as Guard<unknown>)(value)
 
 /** What one frame may hold. The body of a preview is its records, of which a cell gives 16 MB and the commas between them. */
-export const CALL_FRAME_LIMITS: FrameLimits = { head: 4 * 1024 * 1024, body: 17 * 1024 * 1024 }
+export const CALL_FRAME_LIMITS: FrameLimits = {
+  head: 4 * 1024 * 1024,
+  body: 17 * 1024 * 1024,
+  perSecond: { frames: 1000, bytes: 256 * 1024 * 1024 },
+}
 
 const kinds: readonly FailureKind[] = [
   'config',

@@ -11,6 +11,8 @@ const LENGTHS_BYTES = 8
 export interface FrameLimits {
   head: number
   body: number
+  /** Far above what an honest executor says: each frame takes time of the process that serves everybody. */
+  perSecond: { frames: number; bytes: number }
 }
 
 export interface ChannelHandlers {
@@ -59,6 +61,8 @@ export class FrameReader {
   #frame: Buffer | null = null
   #frameBytes = 0
   #headBytes = 0
+  #second = 0
+  #heard = { frames: 0, bytes: 0 }
 
   constructor(limits: FrameLimits) {
     this.#limits = limits
@@ -92,8 +96,20 @@ export class FrameReader {
     if (head === 0 || head > this.#limits.head)
       throw new Error(`a head of ${head} bytes where ${this.#limits.head} are allowed`)
     if (body > this.#limits.body) throw new Error(`a body of ${body} bytes where ${this.#limits.body} are allowed`)
+    this.#count(head + body)
     this.#headBytes = head
     this.#frame = Buffer.allocUnsafe(head + body)
     this.#frameBytes = 0
+  }
+
+  #count(bytes: number): void {
+    const second = Math.floor(performance.now() / 1000)
+    if (second !== this.#second) this.#heard = { frames: 0, bytes: 0 }
+    this.#second = second
+    this.#heard.frames++
+    this.#heard.bytes += bytes
+    const { perSecond } = this.#limits
+    if (this.#heard.frames > perSecond.frames || this.#heard.bytes > perSecond.bytes)
+      throw new Error(`more than ${perSecond.frames} frames or ${perSecond.bytes} bytes in a second`)
   }
 }

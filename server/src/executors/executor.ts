@@ -13,7 +13,8 @@ import type { ExecutorSettings, Served, ToExecutor } from './messages.ts'
 const CHANNEL_FD = 3
 const SETTLE_MS = 500
 /** The service is trusted; this only keeps a nonsensical length from being taken at its word. */
-const LIMITS = { head: 1024 * 1024 * 1024, body: 0 }
+const GIGABYTE = 1024 ** 3
+const LIMITS = { head: GIGABYTE, body: 0, perSecond: { frames: 1_000_000, bytes: 4 * GIGABYTE } }
 
 const socket = new Socket({ fd: CHANNEL_FD, readable: true, writable: true })
 let served: Promise<Served> | undefined

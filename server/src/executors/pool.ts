@@ -12,8 +12,9 @@ const RUNS_PER_EXECUTOR = 500
 const KEPT_IDLE_MS = 10_000
 const SPAWN_AFTER_MS = 100
 const SEMI_SPACE_MB = 8
-/** A checkpoint carries a cursor of up to 8 MB and the list of all parts. */
-const FRAME_LIMITS = { head: 64 * 1024 * 1024, body: 0 }
+const MIB = 1024 * 1024
+/** A checkpoint carries a cursor of up to 8 MB and the list of all parts; lines of the log travel together. */
+const FRAME_LIMITS = { head: 48 * MIB, body: 0, perSecond: { frames: 20_000, bytes: 96 * MIB } }
 
 interface Pooled extends Executor {
   process: ExecutorProcess

@@ -117,15 +117,14 @@ test('a question about a token is answered only where a call has one, in its for
 
 test('a flood is cut off before it fills the memory of the service', async () => {
   const before = process.memoryUsage().rss
-  const endless =
-    'const chunk = Buffer.alloc(1 << 20, 120); const go = () => { while (raw(chunk)); setImmediate(go) }; go()'
+  const endless = 'flood(Buffer.alloc(1 << 20, 120))'
   for (const flood of [
     // A head, and a body, of four gigabytes.
     `say('begun'); raw(Buffer.from([255, 255, 255, 255, 0, 0, 0, 0])); ${endless}`,
     `say('begun'); raw(Buffer.from([2, 0, 0, 0, 255, 255, 255, 255])); ${endless}`,
     `say('begun'); ${endless}`,
-    "say('begun'); setInterval(() => { for (let n = 0; n < 1000; n++) say('begun') })",
-    "setInterval(() => { for (let n = 0; n < 1000; n++) say('ready') })",
+    "say('begun'); flood(frame({ type: 'begun' }))",
+    "flood(frame({ type: 'ready' }))",
     "say('begun'); process.stderr.on('error', () => {}); const go = () => { process.stderr.write('x'.repeat(1 << 20)); setImmediate(go) }; go()",
   ])
     assert.match(await run('flood', flood), /^(internal|timeout)$/, flood)
@@ -181,6 +180,7 @@ test('a process that never begins is tried once more elsewhere, then it is an er
 })
 
 test('a process that grows past its memory is killed', async () => {
+  const { run } = openPool({ deadlineMs: 60_000 })
   const growing = "say('begun'); const held = []; setInterval(() => held.push(Buffer.alloc(16 << 20, 1)), 1)"
   assert.equal(await run('large', growing), 'memory')
   const heap = "say('begun'); const held = []; for (;;) held.push(new Array(10_000).fill(held.length))"

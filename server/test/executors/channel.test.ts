@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FrameReader } from '../../src/executors/channel.ts'
 
-const LIMITS = { head: 100, body: 1000 }
+const LIMITS = { head: 100, body: 1000, perSecond: { frames: 100, bytes: 10_000 } }
 
 function frame(head: string, body = ''): Buffer {
   const lengths = Buffer.alloc(8)
@@ -29,6 +29,11 @@ test('frames are the same however the stream is cut', () => {
     [[], ''],
   ])
   for (const step of [1, 2, 3, 7, 8, 9, 64]) assert.deepEqual(read(stream, step), whole, `cut after ${step}`)
+})
+
+test('a flood of frames is refused, few and large or many and small', () => {
+  assert.throws(() => read(Buffer.concat(Array(250).fill(frame('1'))), 4096), /frames or/)
+  assert.throws(() => read(Buffer.concat(Array(25).fill(frame('1', 'x'.repeat(900)))), 4096), /bytes in a second/)
 })
 
 test('a length past its limit is refused before anything of it is kept', () => {

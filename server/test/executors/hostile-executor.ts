@@ -1,6 +1,6 @@
 /**
- * In the place of an executor: a process that was taken over. What it does is the code of the call, so that each test says
- * it in its own lines. `say` sends a frame, `raw` bytes, `answer` an honest answer to a validation.
+ * In the place of an executor: a process that was taken over. What it does is the code of the call or the job, so that each test says
+ * it in its own lines. `say` sends a message, `raw` and `flood` bytes, `answer` an honest answer to a validation.
  */
 import { Socket } from 'node:net'
 import { openChannel } from '../../src/executors/channel.ts'
@@ -18,19 +18,32 @@ const honest = {
   extracted_schema: { config_class_name: null, config_fields: [], auth_class_name: null, auth_type: null },
 }
 
+/** As fast as it is read, without an end. */
+function flood(bytes: Uint8Array): void {
+  while (socket.write(bytes));
+  socket.once('drain', () => flood(bytes))
+}
+
+function frame(message: object): Buffer {
+  const head = Buffer.from(JSON.stringify(message))
+  const lengths = Buffer.alloc(8)
+  lengths.writeUInt32LE(head.length, 0)
+  return Buffer.concat([lengths, head])
+}
+
 const channel = openChannel(
   socket,
-  { head: 1 << 30, body: 0 },
+  { head: 1 << 30, body: 0, perSecond: { frames: 1e9, bytes: 1e12 } },
   {
     message(message) {
       const said = message as ToExecutor
       if (said.type === 'settings') channel.send({ type: 'ready' })
-      if (said.type !== 'call') return
-      const { code } = said.call.input as { code: string }
+      if (said.type !== 'call' && said.type !== 'run') return
+      const { code } = (said.type === 'run' ? said.job : said.call.input) as unknown as { code: string }
       const say = (type: string, more: object = {}) => channel.send({ type, ...more })
       const answer = (change: object = {}) => say('answer', { answer: { ...honest, ...change }, reusable: true })
       const raw = (bytes: Uint8Array | string) => socket.write(bytes)
-      new Function('say', 'answer', 'raw', 'channel', 'pid', code)(say, answer, raw, channel, process.pid)
+      new Function('say', 'answer', 'raw', 'flood', 'frame', 'pid', code)(say, answer, raw, flood, frame, process.pid)
     },
     broken: () => process.exit(1),
   },
