@@ -158,6 +158,7 @@ async function measureCalls(): Promise<void> {
   const postgres = await startServer({})
   const platform = await startPlatform(path.join(folder, 'data'), { EGRESS_ALLOW: '127.0.0.1' })
   const token = await platform.api.register()
+  await platform.sandboxed()
   const ask = (url: string, body: unknown) => async () => {
     const answer = await platform.api.create(token, url, body)
     if (answer.success !== true && answer.valid !== true) throw new Error(`${url}: ${JSON.stringify(answer)}`)

@@ -24,9 +24,12 @@ export interface Platform {
   api: Api
   connection: pg.ClientConfig
   db: { query<Row>(text: string, values: unknown[]): Promise<Row[]> }
+  /** Waits until it has proved that custom sources are sealed: then the process for the first call is there. */
+  sandboxed(): Promise<void>
   stop(): Promise<void>
 }
 
+const METRICS_TOKEN = 'a token of the bench'
 const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
 
 async function freePort(): Promise<number> {
@@ -40,7 +43,7 @@ async function freePort(): Promise<number> {
 export async function startPlatform(folder: string, env: Record<string, string> = {}): Promise<Platform> {
   const port = await freePort()
   const child = spawn(process.execPath, [MAIN, 'start'], {
-    env: { PATH: process.env.PATH!, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: 'warn', ...env },
+    env: { PATH: process.env.PATH!, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: 'warn', METRICS_TOKEN, ...env },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const url = `http://127.0.0.1:${port}`
@@ -65,6 +68,14 @@ export async function startPlatform(folder: string, env: Record<string, string> 
     connection,
     api: connectApi(url),
     db: { query: async <Row>(text: string, values: unknown[]) => (await pool.query(text, values)).rows as Row[] },
+    async sandboxed() {
+      const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+      for (;;) {
+        const state = (await (await fetch(`${url}/readyz`, { headers })).json()) as { sandbox: string }
+        if (state.sandbox === 'ok') return
+        await delay(20)
+      }
+    },
     async stop() {
       await pool.end()
       child.kill('SIGTERM')

@@ -23,6 +23,8 @@ CHANNEL_FD = 3
 # Where memory runs out the kernel takes a cell before its executor (500), and both before a database.
 OOM_SCORE = 800
 OOM_FILE = "/proc/self/oom_score_adj"
+# A cell is a session, and where the kernel shares the processor between sessions first, nice counts only within one.
+SESSION_FILE, SESSION_NICE = "/proc/self/autogroup", b"5"
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 SECCOMP_MODE_FILTER = 2
@@ -101,14 +103,13 @@ class Seal:
         except OSError:
             return b""
 
-    def _offer_to_the_kernel(self):
-        if not self.oom_score:
-            return
-        try:
-            with open(OOM_FILE, "wb", buffering=0) as file:
-                file.write(self.oom_score)
-        except OSError:
-            pass  # a container may forbid it; then the executor's own score counts
+    def _give_way(self):
+        for path, value in ((OOM_FILE, self.oom_score), (SESSION_FILE, SESSION_NICE)):
+            try:
+                with open(path, "wb", buffering=0) as file:
+                    file.write(value)
+            except OSError:
+                pass  # not this kernel, or a container forbids it; then what the executor has counts
 
     def measure(self):
         """The memory limit counts what an author adds, not what the interpreter and its libraries already map."""
@@ -169,7 +170,7 @@ class Seal:
         self.channel = connection
         self.die_with_parent()
         os.setsid()
-        self._offer_to_the_kernel()
+        self._give_way()
         self._keep_only(connection)
         self._limit()
         if not self.sealed:

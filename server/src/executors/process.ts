@@ -152,7 +152,7 @@ function start({ memoryMb, semiSpaceMb, entry = EXECUTOR_ENTRY }: LaunchOptions,
     child.on('error', () => {})
     throw new Error('no process could be started')
   }
-  if (child.pid !== undefined) raiseOomScore(child.pid)
+  if (child.pid !== undefined) giveWay(child.pid)
   return child as Child
 }
 
@@ -177,13 +177,20 @@ function works([command, ...args]: string[]): boolean {
   }
 }
 
-/** Raising it needs no privilege; lowering it would, so a service that was given a higher one hands that on. */
-function raiseOomScore(pid: number): void {
+function giveWay(pid: number): void {
+  // Raising it needs no privilege; lowering it would, so a service that was given a higher one hands that on.
+  const own = attempt(() => Number(readFileSync('/proc/self/oom_score_adj', 'utf8')))
+  if (own !== null && own < OOM_SCORE) attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)))
+  // Where the kernel shares the processor between sessions first, nice counts only within one, and this is a session.
+  attempt(() => writeFileSync(`/proc/${pid}/autogroup`, NICE))
+}
+
+/** Null where this is not Linux, the kernel does not have it, or the process has gone already. */
+function attempt<T>(act: () => T): T | null {
   try {
-    const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'))
-    if (own < OOM_SCORE) writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE))
+    return act()
   } catch {
-    // Not Linux, or gone already.
+    return null
   }
 }
 
