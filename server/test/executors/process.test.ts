@@ -52,7 +52,7 @@ function findInMemory(pid: number, texts: readonly string[]): string[] {
   const found = new Set<string>()
   const memory = openSync(`/proc/${pid}/mem`, 'r')
   for (const line of readFileSync(`/proc/${pid}/maps`, 'utf8').split('\n')) {
-    const range = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line)
+    const range = /^([0-9a-f]+)-([0-9a-f]+) rw-/.exec(line)
     if (!range) continue
     for (const chunk of readRange(memory, BigInt(`0x${range[1]}`), BigInt(`0x${range[2]}`)))
       for (const { text, bytes } of needles) if (!found.has(text) && chunk.includes(bytes)) found.add(text)
