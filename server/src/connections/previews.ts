@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Json } from '../json/json.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { openUnstoredTokens, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
 import { type CellServices, checkCodeSize, readCustomSource } from './custom-sources.ts'
 import { refuse } from './faults.ts'
@@ -52,15 +53,18 @@ export async function previewCustomSource(
     validate: code !== saved?.code,
   }
   const started = performance.now()
-  const result = await services.calls.run(actor.organization_id, 'preview', call, { signal })
+  const { refreshTokens: tokens, note } = openUnstoredTokens(call.authentication)
+  const result = await services.calls.run(actor.organization_id, 'preview', call, { signal, tokens })
   const none = { records: NO_RECORDS, partial_records: NO_RECORDS }
+  const warnings = note() === null ? [] : [`WARN ${note()}`]
   if (result.ok) {
-    const { success } = result.answer
-    return { ...none, ...result.answer, [success ? 'records' : 'partial_records']: result.body }
+    const { success, error, logs, ...rest } = result.answer
+    const said = { error: error && withNote(error, note()), logs: [...logs, ...warnings] }
+    return { ...none, ...rest, ...said, success, [success ? 'records' : 'partial_records']: result.body }
   }
   const execution_time_ms = Math.round(performance.now() - started)
-  const error = trimError(result.message)
-  return { ...none, success: false, total_count: 0, execution_time_ms, error, logs: [] }
+  const error = withNote(trimError(result.message), note())
+  return { ...none, success: false, total_count: 0, execution_time_ms, error, logs: warnings }
 }
 
 export async function checkCustomSource(
@@ -79,9 +83,11 @@ export async function checkCustomSource(
     config: config ?? {},
     custom: { code, streams },
   }
-  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, { signal })
-  if (result.ok) return { success: true, message: 'the connection works' }
-  return { success: false, message: trimError(result.message) }
+  const { refreshTokens: tokens, note } = openUnstoredTokens(authentication)
+  const options = { signal, tokens }
+  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, options)
+  const message = result.ok ? 'the connection works' : trimError(result.message)
+  return { success: result.ok, message: withNote(message, note()) }
 }
 
 function readCall(input: { authentication?: unknown; config?: unknown }): {

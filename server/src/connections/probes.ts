@@ -15,13 +15,13 @@ import type { CallPool } from '../executors/call-pool.ts'
 import type { ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { findReadableParts } from './readable-outputs.ts'
 import { loadReferences, outputsOf, wantedBy } from './references.ts'
-import { createRefreshTokens } from './refresh-tokens.ts'
 import {
   type ResolvedDestination,
   type ResolvedSource,
@@ -55,9 +55,8 @@ export async function checkConnector(
   signal: AbortSignal,
 ): Promise<Omit<ProbeResult, 'streams'>> {
   const probed = await readProbe(services, actor, input)
-  const result = await callExecutor(services, actor, 'check', probed, signal)
-  if (result.ok) return { success: true, message: 'The connection works' }
-  return { success: false, message: trimError(probed.redact(result.message)) }
+  const { result, say } = await callExecutor(services, actor, 'check', { ...probed, signal })
+  return { success: result.ok, message: say(result.ok ? 'The connection works' : result.message) }
 }
 
 export async function listConnectorStreams(
@@ -69,42 +68,30 @@ export async function listConnectorStreams(
   const probed = await readProbe(services, actor, input)
   if (probed.endpoint.type === 'destination')
     throw new AppError('invalid_input', 'destination: only a source has streams')
-  const result = await callExecutor(services, actor, 'streams', probed, signal)
-  if (!result.ok) return { success: false, message: trimError(probed.redact(result.message)), streams: [] }
-  return { success: true, message: `${result.answer.length} streams`, streams: result.answer }
+  const { result, say } = await callExecutor(services, actor, 'streams', { ...probed, signal })
+  if (!result.ok) return { success: false, message: say(result.message), streams: [] }
+  return { success: true, message: say(`${result.answer.length} streams`), streams: result.answer }
 }
 
 /** One side of a config, whole, and what hides its secrets. */
 interface Probed {
   endpoint: ProbedEndpoint
   redact: (text: string) => string
-  /** Where its authentication is stored. */
-  saved_connector_id: string | null
+  tokens: CallTokens
 }
 
+/** What came of it, and what puts a sentence about it into words for the caller. */
 async function callExecutor<K extends 'check' | 'streams'>(
   services: ProbeServices,
   actor: Actor,
   kind: K,
-  probed: Probed,
-  signal: AbortSignal,
-): Promise<CallResult<K>> {
-  const { endpoint } = probed
+  { endpoint, redact, tokens, signal }: Probed & { signal: AbortSignal },
+): Promise<{ result: CallResult<K>; say: (text: string) => string }> {
   const outputs = await findOutputs(services, actor, endpoint)
-  const tokens = openTokens(services, actor, probed)
-  try {
-    return await services.calls.run(actor.organization_id, kind, { endpoint, outputs }, { signal, tokens })
-  } finally {
-    await tokens?.close()
-  }
-}
-
-/** A provider that replaces the token at each use would end the grant of a saved connector that was only tried out. */
-function openTokens({ db, box }: ProbeServices, actor: Actor, { endpoint, saved_connector_id: id }: Probed) {
-  if (endpoint.type === 'destination' || id === null) return undefined
-  const { organization_id } = actor
-  const origin = { table: 'saved_connectors' as const, id }
-  return createRefreshTokens(db, box, { organization_id, origin, authentication: endpoint.authentication })
+  const options = { signal, tokens: tokens.refreshTokens }
+  const call = services.calls.run(actor.organization_id, kind, { endpoint, outputs }, options)
+  const result = await call.finally(() => tokens.close())
+  return { result, say: (text) => withNote(trimError(redact(text)), tokens.note()) }
 }
 
 async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeInput): Promise<Probed> {
@@ -122,7 +109,7 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     if (faults.length > 0) throw refuse(faults)
     const endpoint = resolveDestination(given as DestinationConfig, references, box)
     const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: endpoint }))
-    return { endpoint: { type: kind, ...endpoint }, redact, saved_connector_id: null }
+    return { endpoint: { type: kind, ...endpoint }, redact, tokens: openUnstoredTokens(null) }
   }
   const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
   if (faults.length > 0) throw refuse(faults)
@@ -132,11 +119,15 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     authentication,
     config,
     custom,
-    saved_connector_id = null,
+    saved_connector_id: id,
   } = resolveSource({ stream, ...given } as SourceConfig, references, box)
   const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
   const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
-  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact, saved_connector_id }
+  const tokens =
+    id === undefined
+      ? openUnstoredTokens(authentication)
+      : openSavedTokens({ db, box }, actor.organization_id, id, authentication)
+  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact, tokens }
 }
 
 const NOTHING: ResolvedDestination = { name: '', config: {} }

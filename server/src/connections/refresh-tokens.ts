@@ -28,6 +28,8 @@ export interface TokenPlace {
 }
 
 export interface StoredRefreshTokens extends RefreshTokens {
+  /** Resolves when no exchange is under way, at the latest after the given time. */
+  settle(atMostMs: number): Promise<void>
   /** Gives up waiting and the lease. */
   close(): Promise<void>
 }
@@ -40,37 +42,49 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
   const holder = randomUUID()
   const closing = new AbortController()
   let began = false
+  let exchange: PromiseWithResolvers<void> | null = null
   return {
     async begin(held) {
       began = true
       await untilDatabaseAnswers(() => takeLease(db, place, holder, closing.signal))
-      return untilDatabaseAnswers(() =>
-        db.transaction(async (tx) => {
-          const stored = await lockConfig(tx, box, place, place.origin)
-          return stored === null ? held : String(stored.params.refresh_token)
-        }),
-      )
+      const stored = await untilDatabaseAnswers(() => db.transaction((tx) => lockConfig(tx, box, place, place.origin)))
+      exchange ??= Promise.withResolvers()
+      return stored === null ? held : String(stored.params.refresh_token)
     },
     async end(used, rotated) {
-      if (rotated === null || rotated === used) {
-        // One that cannot be released now ends by itself.
+      try {
+        if (rotated !== null && rotated !== used)
+          return await untilDatabaseAnswers(() => store(db, box, place, { used, rotated, holder }))
+        // A lease that cannot be released now ends by itself.
         await releaseLease(db, place, holder).catch(() => 0)
         return used
+      } finally {
+        exchange?.resolve()
+        exchange = null
       }
-      return untilDatabaseAnswers(() =>
-        db.transaction(async (tx) => {
-          const current = await storeRotatedToken(tx, box, place, { used, rotated })
-          await releaseLease(tx, place, holder)
-          return current
-        }),
-      )
+    },
+    async settle(atMostMs) {
+      if (exchange) await Promise.race([exchange.promise, delay(atMostMs, undefined, { ref: false })])
     },
     async close() {
+      exchange?.resolve()
       closing.abort(new Error('the call that waited for a refresh token has ended'))
       if (began) await releaseLease(db, place, holder).catch(() => 0)
     },
   }
 }
+
+const store = (
+  db: Database,
+  box: SecretBox,
+  place: TokenPlace,
+  { holder, ...tokens }: { used: string; rotated: string; holder: string },
+): Promise<string> =>
+  db.transaction(async (tx) => {
+    const current = await storeRotatedToken(tx, box, place, tokens)
+    await releaseLease(tx, place, holder)
+    return current
+  })
 
 /** Stores a replacement. Gives the token that counts from now on. */
 export async function storeRotatedToken(

@@ -3,8 +3,15 @@
  * ends with it and takes its connections along. What a call needs is loaded when the first one needs it.
  */
 import type { BlobStore } from '../blobs/blobs.ts'
+import type { HostFetch } from '../connectors/authentication/fetch.ts'
 import { type RefreshTokens, unstored } from '../connectors/authentication/refresh-tokens.ts'
-import { ConnectorError, type Context, type OutputReader, type Source } from '../connectors/contract.ts'
+import {
+  type Authentication,
+  ConnectorError,
+  type Context,
+  type OutputReader,
+  type Source,
+} from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
@@ -26,8 +33,8 @@ interface CallHost {
   /** What a cell may take. */
   wall_seconds: number
   refreshTokens: RefreshTokens
-  /** Tokens that were obtained on the way, which nobody else knows to hide. */
-  obtained: (readonly string[])[]
+  /** What makes requests. It has tokens that were obtained on the way, which nobody else knows to hide. */
+  fetches: HostFetch[]
 }
 
 type Performed<K extends CallKind> = { answer: Answers[K]; body?: Buffer }
@@ -49,7 +56,7 @@ const performers: Performers = {
     } else {
       const source = await openSource(endpoint)
       const config = applyDefaults(source.settings, endpoint.config)
-      await source.check({ ...context, config, ...(await authenticate(endpoint, host)) })
+      await source.check({ ...context, config, ...(await authenticate(endpoint.authentication, host)) })
     }
     return { answer: null }
   },
@@ -60,12 +67,16 @@ const performers: Performers = {
     const source = await openSource(endpoint)
     const config = applyDefaults(source.settings, endpoint.config)
     const context = await makeContext(input, host)
-    return { answer: await source.listStreams({ ...context, config, ...(await authenticate(endpoint, host)) }) }
+    return {
+      answer: await source.listStreams({ ...context, config, ...(await authenticate(endpoint.authentication, host)) }),
+    }
   },
   async preview(input, host) {
     const { previewSource } = await import('../cell/preview.ts')
-    const { egress, signal, wall_seconds } = host
-    const { records, ...answer } = await previewSource({ ...input, egress, signal, wall_seconds })
+    const { NO_AUTHENTICATION } = await import('../connectors/authentication/authentication.ts')
+    const { signal, wall_seconds } = host
+    const access = await authenticate(input.authentication ?? NO_AUTHENTICATION, host)
+    const { records, ...answer } = await previewSource({ ...input, ...access, signal, wall_seconds })
     return { answer: { ...answer, error: answer.error && cutMessage(answer.error) }, body: records }
   },
   async validate({ code, source_name }, { signal }) {
@@ -82,10 +93,10 @@ async function makeContext({ outputs }: ProbeInput, { egress, signal }: CallHost
 }
 
 /** The authentication of a source, and requests that carry it. */
-async function authenticate({ authentication }: SourceEndpoint, { egress, signal, refreshTokens, obtained }: CallHost) {
+async function authenticate(authentication: Authentication, { egress, signal, refreshTokens, fetches }: CallHost) {
   const { createFetch } = await import('../connectors/authentication/fetch.ts')
   const fetch = createFetch({ egress, authentication, signal, refreshTokens })
-  obtained.push(fetch.obtained)
+  fetches.push(fetch)
   return { authentication, fetch }
 }
 
@@ -147,7 +158,7 @@ async function performCall(
     signal: deadline,
     wall_seconds: message.deadline_ms / 1000,
     refreshTokens,
-    obtained: [],
+    fetches: [],
   }
   let result: { message: FromCall; body?: Buffer | undefined }
   try {
@@ -162,14 +173,18 @@ async function performCall(
       message: {
         type: 'failure',
         kind: late ? 'timeout' : known ? error.kind : 'internal',
-        message: late ? `There was no answer within ${host.wall_seconds} seconds` : explain(error, host.obtained),
+        message: late ? `There was no answer within ${host.wall_seconds} seconds` : explain(error, host.fetches),
         // What did not end when it was told to may still be at work.
         reusable: !deadline.aborted && !duckdbWasOpened(),
       },
     }
   }
-  // Before the answer: afterwards the process may already be at another call.
+  // Before the answer: afterwards the process may already be at another call, or gone. A token that is being exchanged is
+  // waited for, and what closing breaks off has to say so to the end.
+  const settled = () => Promise.all(host.fetches.map((fetch) => fetch.settled()))
+  await Promise.race([settled(), rejectAt(deadline)]).catch(() => {})
   await close()
+  await settled()
   send(result.message, result.body)
 }
 
@@ -185,7 +200,7 @@ function requireFit(kind: CallKind, answer: unknown): void {
     throw new ConnectorError('limit', 'The answer is larger than can be shown; ask for less')
 }
 
-function explain(error: unknown, obtained: CallHost['obtained'] = []): string {
-  const redact = createRedact(obtained.flat())
+function explain(error: unknown, fetches: readonly HostFetch[] = []): string {
+  const redact = createRedact(fetches.flatMap(({ obtained }) => obtained))
   return cutMessage(redact(error instanceof Error ? error.message || error.name : String(error)))
 }

@@ -45,8 +45,8 @@ export interface CallExecutor {
 /** An executor that did not end the call by itself is killed so much after the deadline. */
 const GRACE_MS = 2000
 const MEMORY_CHECK_MS = 50
-/** Two for each exchange; a call makes one, and one more where a token was refused. */
-const MOST_QUESTIONS = 20
+/** Two for each exchange. A server that refuses every token makes us ask for some thirty before the refusals stand. */
+const MOST_QUESTIONS = 100
 
 /** Null: it never began, so another process may do it. Rejects by the signal alone. */
 export async function performCall<K extends CallKind>(
@@ -58,7 +58,12 @@ export async function performCall<K extends CallKind>(
   const { promise, resolve, reject } = Promise.withResolvers<CallOutcome<K> | null>()
   const fail = (kind: FailureKind, message: string, complaint?: string) =>
     resolve({ result: { ok: false, kind, message }, clean: false, ...(complaint && { complaint }) })
-  const abort = () => reject(limits.signal!.reason)
+  // While a refresh token is being exchanged its replacement would be lost with the process: it is stored first.
+  let exchanging: PromiseWithResolvers<void> | null = null
+  const abort = async () => {
+    await exchanging?.promise
+    reject(limits.signal!.reason)
+  }
   let deadline: NodeJS.Timeout | undefined
   let questions = 0
   const begin = setTimeout(() => resolve(null), limits.beginMs)
@@ -77,7 +82,11 @@ export async function performCall<K extends CallKind>(
       return
     }
     if (deadline && limits.tokens && isTokenQuestion(message) && ++questions <= MOST_QUESTIONS)
-      return void answerAboutToken(limits.tokens, message).then(process.send)
+      return void answerAboutToken(limits.tokens, message).then((answer) => {
+        process.send(answer)
+        if (message.type === 'refresh_end') exchanging?.resolve()
+        exchanging = message.type === 'refresh_begin' && 'token' in answer ? Promise.withResolvers() : null
+      })
     const outcome = deadline === undefined ? null : readOutcome(call.kind, message, body)
     if (outcome) resolve(outcome)
     else fail('internal', BROKEN, `an executor answered a ${call.kind} with what cannot be an answer`)

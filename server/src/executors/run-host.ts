@@ -5,7 +5,7 @@ import { openBlobs } from '../blobs/open.ts'
 import { RUN_PATIENCE_MS } from '../blobs/s3-client.ts'
 import { configureCells } from '../cell/provider.ts'
 import { createRedactor } from '../cell/redact.ts'
-import { createFetch } from '../connectors/authentication/fetch.ts'
+import { createFetch, type HostFetch } from '../connectors/authentication/fetch.ts'
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import { ConnectorError, type RunLog, type Source } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
@@ -53,7 +53,7 @@ function openHost(settings: RunSettings, send: Send, questions: Questions): (log
     },
     authenticate(authentication, signal) {
       const fetch = createFetch({ egress: base.egress, authentication, signal, refreshTokens })
-      log.hide(() => fetch.obtained)
+      log.note(fetch)
       return fetch
     },
     progress: (counts) => send({ type: 'progress', counts }),
@@ -65,7 +65,7 @@ function openHost(settings: RunSettings, send: Send, questions: Questions): (log
 async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Send): Promise<void> {
   const log = batchedLog(send)
   try {
-    const outcome = await executeRun(job, hostOf(log))
+    const outcome = await executeRun(job, hostOf(log)).finally(() => log.settled())
     log.flush()
     // DuckDB over a tenant's file is a large native parser fed with foreign bytes: what it may have done ends with the process.
     send({ type: 'success', outcome, reusable: !duckdbWasOpened() })
@@ -97,15 +97,17 @@ async function openCustomSource(source: Job['source']): Promise<Source> {
 
 interface BatchedLog extends RunLog {
   flush(): void
-  /** Keeps these out of the log from now on: tokens that were obtained while the run goes on, unknown to the worker. */
-  hide(secrets: () => readonly string[]): void
+  /** Keeps out of the log what this obtains: tokens that are unknown to the worker. */
+  note(fetch: HostFetch): void
+  /** Resolves when no token is being asked for. */
+  settled(): Promise<void>
   redact(text: string): string
 }
 
 /** Lines that come in the same turn travel together. */
 function batchedLog(send: Send): BatchedLog {
-  let hidden: () => readonly string[] = () => []
-  const redact = createRedactor(() => hidden(), createRedact)
+  let noted: HostFetch | null = null
+  const redact = createRedactor(() => noted?.obtained ?? [], createRedact)
   let entries: Extract<FromExecutor, { type: 'log' }>['entries'] = []
   const flush = () => {
     if (entries.length > 0) send({ type: 'log', entries })
@@ -121,8 +123,9 @@ function batchedLog(send: Send): BatchedLog {
     error: add('error'),
     flush,
     redact,
-    hide(secrets) {
-      hidden = secrets
+    settled: async () => noted?.settled(),
+    note(fetch) {
+      noted = fetch
     },
   }
 }

@@ -27,6 +27,8 @@ export interface Supervised {
 }
 
 const MEMORY_CHECK_MS = 200
+/** How long a refresh token that is being exchanged may hold up a stop: its replacement would be lost. */
+const EXCHANGE_MS = 1500
 /** A longer one would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
@@ -59,6 +61,7 @@ async function conductAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): P
     const verdict = await Promise.race([stopped, execute(attempt, executor, tokens)])
     traceAttempt(attempt, started, verdict)
     reusable = verdict.end === 'success' && verdict.reusable
+    if (verdict.end === 'cancelled' || verdict.end === 'handed over') await tokens.settle(EXCHANGE_MS)
     // Before anything is written about the end, nothing of it may be at work any more.
     if (!reusable) await endExecutor(executor)
     await writeVerdict(attempt, verdict)

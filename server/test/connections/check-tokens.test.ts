@@ -37,8 +37,3 @@ test('a check stores the token that replaces the one it used, so that the next o
   assert.ok(auth.tokenRequests.every(({ status }) => status === 200))
   assert.deepEqual(await app.services.db.query(sql`SELECT 1 FROM refresh_leases`), [])
 })
-
-test('a token that is stored nowhere is used for the check alone', async () => {
-  const authentication = auth.good('oauth2_refresh_token')
-  assert.deepEqual((await check({ name: 'file', authentication, config })).body, WORKS)
-})

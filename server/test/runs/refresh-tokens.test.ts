@@ -1,6 +1,7 @@
 /** Runs whose provider replaces the refresh token at every use and ends the grant when an old one comes back. */
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Authentication } from '../../src/connectors/contract.ts'
 import { sql } from '../../src/database/database.ts'
 import type { FromExecutor } from '../../src/executors/messages.ts'
@@ -129,6 +130,35 @@ test('a token that the user gives while a run goes on stands', async () => {
   assert.equal(await tokenOf(`/api/pipelines/${id}`), fresh.params.refresh_token)
   await succeed(id)
 })
+
+test('a run that is cancelled in the middle of an exchange still stores the new token, and ends soon', async () => {
+  const authentication = auth.good('oauth2_refresh_token')
+  const id = await engine.createPipeline(inline(authentication))
+  const asked = Promise.withResolvers<void>()
+  const cancelled = Promise.withResolvers<void>()
+  auth.beforeToken = async () => {
+    asked.resolve()
+    await cancelled.promise
+  }
+  const run = await engine.trigger(id)
+  await asked.promise
+  const answer = await engine.call('POST', `/api/pipelines/runs/${run}/cancel`, { as: engine.person })
+  assert.equal(answer.status, 200, answer.text)
+  cancelled.resolve()
+  const first = String(authentication.params.refresh_token)
+  await untilTrue(async () => (await tokenOf(`/api/pipelines/${id}`)) !== first)
+  assert.equal(await tokenOf(`/api/pipelines/${id}`), auth.currentToken(first))
+  assert.equal((await engine.finished(run)).status, 'cancelled')
+  await untilTrue(async () => (await db.query(sql`SELECT 1 FROM refresh_leases`)).length === 0)
+})
+
+async function untilTrue(what: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await what())) {
+    assert.ok(Date.now() < deadline, 'it does not happen')
+    await delay(20)
+  }
+}
 
 test('what an executor says of a token must be a token', () => {
   const run = { id: 'a', organization_id: 'b' }

@@ -48,5 +48,6 @@ const fixed = (header: () => Header | null): Credentials => ({
   header,
   renew: () => false,
   renewable: false,
+  settled: async () => {},
   obtained: [],
 })

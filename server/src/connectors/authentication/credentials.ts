@@ -12,6 +12,8 @@ export interface Credentials {
   renew(refused: Header): boolean
   /** False where `renew` is never true. */
   readonly renewable: boolean
+  /** Resolves when no token is being asked for. */
+  settled(): Promise<void>
   /** Tokens that were obtained on the way, the latest of them: secrets like those of the settings. */
   readonly obtained: readonly string[]
 }

@@ -15,7 +15,13 @@ export interface FetchOptions {
   refreshTokens?: RefreshTokens
 }
 
-export function createFetch({ egress, authentication, signal, refreshTokens }: FetchOptions): Fetch {
+/** What the host of a connector has of it beyond the connector. */
+export interface HostFetch extends Fetch {
+  /** Resolves when no token is being asked for. Until then a process must not end, or a replaced one is lost with it. */
+  settled(): Promise<void>
+}
+
+export function createFetch({ egress, authentication, signal, refreshTokens }: FetchOptions): HostFetch {
   const credentials = createCredentials(authentication, egress, refreshTokens)
 
   /** Sends with the header; where a token was refused, once more with a new one. */
@@ -73,6 +79,7 @@ export function createFetch({ egress, authentication, signal, refreshTokens }: F
         ({ body }) => void body.on('error', () => {}).destroy(),
       ),
     obtained: credentials.obtained,
+    settled: () => credentials.settled(),
   })
 }
 

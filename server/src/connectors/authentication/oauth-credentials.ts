@@ -70,6 +70,10 @@ export class OAuthCredentials implements Credentials {
     return true
   }
 
+  async settled(): Promise<void> {
+    await this.#asking?.catch(() => {})
+  }
+
   /** Not ended by any signal: its answer may hold the only refresh token that is valid from now on. */
   async #ask(): Promise<Header> {
     const settings = this.#settings()
