@@ -2,11 +2,24 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
+import { ConnectorError } from '../../src/connectors/contract.ts'
 import { createPageQueue } from '../../src/connectors/postgres/destination/page-queue.ts'
 import type { Session } from '../../src/connectors/postgres/shared/session.ts'
 import { isTypeName, keptType } from '../../src/connectors/postgres/shared/type-names.ts'
+import {
+  orNull,
+  readBoolean,
+  readInteger,
+  readJson,
+  readRows,
+  readText,
+  readTexts,
+  type Shape,
+} from '../../src/connectors/postgres/shared/values.ts'
 import { copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
 import { describeStream } from '../../src/connectors/postgres/source/relation.ts'
+import { describeTypes } from '../../src/connectors/postgres/source/types.ts'
+import { frame } from '../harness/postgres-frames.ts'
 
 describe('types that a source declares', () => {
   const declare = (type: string) =>
@@ -65,14 +78,18 @@ describe('types that a source declares', () => {
   })
 })
 
+function readTable(): { stream: PassThrough; rows: ReturnType<typeof copyOut> } {
+  const stream = new PassThrough()
+  stream.on('data', () => {})
+  const session = {
+    client: { query: (copy: { submit(wire: object): void }) => copy.submit({ query() {}, stream }) },
+  } as unknown as Session
+  return { stream, rows: copyOut(session, 'COPY people TO STDOUT') }
+}
+
 it('a message with an impossible length ends the reading', { timeout: 10_000 }, async () => {
   for (const length of [0, 3, 0x80000000, 0xffffffff]) {
-    const stream = new PassThrough()
-    stream.on('data', () => {})
-    const session = {
-      client: { query: (copy: { submit(wire: object): void }) => copy.submit({ query() {}, stream }) },
-    } as unknown as Session
-    const rows = copyOut(session, 'COPY people TO STDOUT')
+    const { stream, rows } = readTable()
     const next = rows.next()
     const message = Buffer.from('d\0\0\0\0 some bytes that follow it')
     message.writeUInt32BE(length, 1)
@@ -80,6 +97,85 @@ it('a message with an impossible length ends the reading', { timeout: 10_000 }, 
     await assert.rejects(next, /impossible length/)
     assert.ok(stream.destroyed)
   }
+})
+
+it('a row without an end ends the reading before it fills the memory, and costs no more for being long', async () => {
+  const { stream, rows } = readTable()
+  const next = rows.next()
+  const piece = frame('d', Buffer.alloc(1 << 16, 'x'))
+  const started = process.cpuUsage()
+  const send = (): void => {
+    while (!stream.destroyed) if (!stream.write(piece)) return void stream.once('drain', send)
+  }
+  stream.on('error', () => {})
+  send()
+  await assert.rejects(next, /a row of more than 128 MB/)
+  assert.ok(process.cpuUsage(started).user < 5_000_000)
+})
+
+it('a row that is longer than many pages is read whole', async () => {
+  const { stream, rows } = readTable()
+  const next = rows.next()
+  stream.write(frame('d', Buffer.alloc(3 << 20, 'x'), '\tend\nnext'))
+  stream.write(frame('d', ' row\n', Buffer.alloc(1 << 19, 'y'), '\n'))
+  const { value } = await next
+  assert.equal(value!.bytes.toString('latin1', (3 << 20) - 1), 'x\tend\n')
+  const rest = (await rows.next()).value!
+  assert.deepEqual([rest.count, rest.bytes.subarray(0, 10).toString()], [2, 'next row\ny'])
+})
+
+describe('results that were not asked for', () => {
+  /** A session whose server gives these answers, one after another. */
+  const answering = (...answers: Record<string, string | null>[][]): Session => {
+    const asked = [...answers]
+    return {
+      query: async (_text: string, _values: unknown[], shape: Shape) => {
+        const read = readRows(asked.shift() ?? [], shape)
+        if (Array.isArray(read)) return read
+        throw new ConnectorError('source', `no value fits ${read.wrong}`)
+      },
+      violation: (reason: string) => new ConnectorError('source', reason),
+    } as unknown as Session
+  }
+  const domain = (oid: number, base: number) => ({
+    oid: String(oid),
+    name: 'd',
+    kind: 'd',
+    built_in: 'f',
+    element: '0',
+    base: String(base),
+    base_modifier: '-1',
+  })
+
+  it('make no endless chain of domains', async () => {
+    const session = answering([domain(1, 2), domain(2, 1)], [{ name: 'text' }])
+    assert.equal((await describeTypes(session, [{ oid: 1, modifier: -1 }])).length, 1)
+  })
+
+  it('are refused where columns, rows or values are missing', async () => {
+    const reference = [{ oid: 1, modifier: -1 }]
+    await assert.rejects(describeTypes(answering([], []), reference), /did not name the type/)
+    await assert.rejects(describeTypes(answering([{ ...domain(1, 2), oid: null }]), reference), /fits oid/)
+    await assert.rejects(describeTypes(answering([{ name: 'd' }]), reference), /fits oid/)
+  })
+
+  it('are read as text, and converted only where they are what they should be', () => {
+    assert.deepEqual(['t', 'f', 'true', '', null].map(readBoolean), [true, false, undefined, undefined, undefined])
+    assert.deepEqual(
+      ['12', '-9007199254740991', '9007199254740993', '1e3', '0x10', ' 1', '9'.repeat(40_000), null].map(readInteger),
+      [12, -9007199254740991, undefined, undefined, undefined, undefined, undefined, undefined],
+    )
+    assert.deepEqual(['{"a":[1]}', 'null', '{', `${'['.repeat(5000)}${']'.repeat(5000)}`].map(readJson), [
+      { a: [1] },
+      null,
+      undefined,
+      undefined,
+    ])
+    assert.deepEqual(readJson(`"${'[{'.repeat(5000)}\\"["`), `${'[{'.repeat(5000)}"[`)
+    assert.deepEqual(['["a","b"]', '["a",1]', '{}'].map(readTexts), [['a', 'b'], undefined, undefined])
+    assert.deepEqual(readRows([{ a: null }], { a: orNull(readText) }), [{ a: null }])
+    assert.deepEqual(readRows([{ a: '1' }], { toString: readText }), { wrong: 'toString' })
+  })
 })
 
 it('a query that is nothing but blanks to its end is looked at once', async () => {

@@ -25,6 +25,7 @@ the type they are made of.
 password files are refused.
 
 A query is described before it runs and must be one SELECT. Queries find their tables by the search path of the role.
+A row may have at most 128 MB, and a server at most 250,000 tables.
 PostgreSQL 11 or later.
 `.trim()
 

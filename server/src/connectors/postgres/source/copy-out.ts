@@ -13,6 +13,8 @@ export interface Rows {
 }
 
 const PAGE_BYTES = 256 * 1024
+/** A row is held in memory until its end has come, and again in larger memory as it grows. */
+const MOST_ROW_BYTES = 128 * 1024 * 1024
 const NEWLINE = 10
 const frame = {
   copyData: 0x64,
@@ -43,6 +45,8 @@ class CopyOut implements Submittable {
   #isData = false
   #page: Buffer
   #used = 0
+  /** So many bytes of the page were searched, and no row ends in them. */
+  #searched = 0
   #ready: Rows[] = []
   #error: Error | null = null
   #over = false
@@ -95,7 +99,7 @@ class CopyOut implements Submittable {
         }
         this.#left = ((chunk[at + 1]! << 24) | (chunk[at + 2]! << 16) | (chunk[at + 3]! << 8) | chunk[at + 4]!) - 4
         // Only a server that means harm says so; taken as it is, it would be read backwards for ever.
-        if (this.#left < 0) return void this.#breakOff()
+        if (this.#left < 0) return void this.#breakOff('a message with an impossible length')
         at += 5
       }
       const end = Math.min(at + this.#left, length)
@@ -106,10 +110,11 @@ class CopyOut implements Submittable {
       this.#left -= end - at
       at = end
     }
-    if (this.#used >= this.#pageBytes && this.#cut()) {
+    if (this.#used < this.#pageBytes) return
+    if (this.#cut()) {
       this.#stream?.pause()
       this.#wakeUp()
-    }
+    } else if (this.#used > MOST_ROW_BYTES) this.#breakOff(`a row of more than ${MOST_ROW_BYTES >> 20} MB`)
   }
 
   #reserve(bytes: number): void {
@@ -121,7 +126,9 @@ class CopyOut implements Submittable {
 
   /** Moves the whole rows out as a page; the rest of a row that has not fully arrived stays. */
   #cut(): boolean {
-    const end = this.#page.lastIndexOf(NEWLINE, this.#used - 1) + 1
+    const found = this.#page.subarray(this.#searched, this.#used).lastIndexOf(NEWLINE)
+    const end = found < 0 ? 0 : this.#searched + found + 1
+    this.#searched = end === 0 ? this.#used : 0
     if (end === 0) return false
     const next = Buffer.allocUnsafeSlow(Math.max(this.#pageBytes + 65536, this.#used - end + 65536))
     this.#page.copy(next, 0, end, this.#used)
@@ -132,8 +139,8 @@ class CopyOut implements Submittable {
     return true
   }
 
-  #breakOff(): void {
-    this.#error = new ConnectorError('source', 'The server sent a message with an impossible length')
+  #breakOff(what: string): void {
+    this.#error = new ConnectorError('source', `The server sent ${what}`)
     this.#over = true
     this.#stream?.destroy()
     this.#wakeUp()

@@ -96,7 +96,7 @@ const logins: Partial<Record<State, Readonly<Record<number, State>>>> = {
 }
 
 /** What one question may be answered with. Rows of COPY are pages with backpressure and count for nothing here. */
-export interface AnswerLimits {
+interface AnswerLimits {
   bytes: number
   rows: number
   /** Values in all rows together. */
@@ -107,7 +107,7 @@ export interface AnswerLimits {
   messages: number
 }
 
-export const answerLimits: AnswerLimits = {
+const answerLimits: AnswerLimits = {
   bytes: 32 * 1024 * 1024,
   rows: 250_000,
   values: 1_000_000,

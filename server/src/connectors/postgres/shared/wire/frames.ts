@@ -38,7 +38,7 @@ export const kinds = {
 } as const
 
 /** What PostgreSQL's own limit of columns in a result is. */
-export const MOST_COLUMNS = 1664
+const MOST_COLUMNS = 1664
 const KB = 1024
 const MB = 1024 * KB
 

@@ -10,7 +10,7 @@ import { Violation } from './frames.ts'
 import { WireGuard } from './guard.ts'
 import { Patience, SETTLE_MS } from './patience.ts'
 
-export interface GuardedSocketOptions {
+interface GuardedSocketOptions {
   /** The errors with which the connection ends: the server broke the rules, or it is silent while it owes an answer. */
   violation(violation: Violation): Error
   silence(seconds: number): Error
