@@ -9,7 +9,7 @@ const pool = createExecutorPool({
     serves: 'runs',
     blobs: { DATA_DIR: '/nowhere' },
     egress: { allow: [], self: [] },
-    cell: { python: 'python3', sandbox: 'kernel', limits: {} },
+    cell: { python: 'python3', sandbox: 'kernel', limits: {}, modules: [] },
     checkpointMs: 1000,
   }),
   memoryMb: 256,
