@@ -39,7 +39,8 @@ export const settings = {
     ...optional(url('postgres:', 'postgresql:')),
     secret: true,
     shown: 'the embedded PostgreSQL',
-    about: 'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it.',
+    about:
+      'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it. `sslmode` in it means what libpq means by it; `sslrootcert`, `sslcert` and `sslkey` name files.',
   },
   DATABASE_POOL: {
     ...optional(integer(2, 500)),

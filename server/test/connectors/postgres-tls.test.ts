@@ -26,10 +26,8 @@ describe('postgres over TLS', () => {
   })
 
   /** Whether the connection is encrypted. */
-  async function connect(tls: ConnectionSettings['tls'], host = '127.0.0.1'): Promise<boolean> {
-    const { port, user, password } = server
-    const target = resolveTarget({ host, port, user, password, database: 'postgres', ...(tls ? { tls } : {}) })
-    const session = await openSession(target, {
+  async function isEncrypted(settings: ConnectionSettings): Promise<boolean> {
+    const session = await openSession(resolveTarget(settings), {
       egress,
       signal: AbortSignal.timeout(10_000),
       side: 'source',
@@ -40,6 +38,10 @@ describe('postgres over TLS', () => {
     })
     await session.close()
     return row!.ssl
+  }
+  const connect = (tls: ConnectionSettings['tls'], host = '127.0.0.1'): Promise<boolean> => {
+    const { port, user, password } = server
+    return isEncrypted({ host, port, user, password, database: 'postgres', ...(tls ? { tls } : {}) })
   }
   const refused = (tls: ConnectionSettings['tls'], host?: string) =>
     assert.rejects(
@@ -52,6 +54,21 @@ describe('postgres over TLS', () => {
     assert.equal(await connect({ mode: 'prefer' }), true)
     assert.equal(await connect({ mode: 'require' }), true)
     assert.equal(await connect({ mode: 'disable' }), false)
+  })
+
+  it('is asked for in a url as libpq has it', async () => {
+    const connectTo = (sslmode: string, tls?: ConnectionSettings['tls'], host = '127.0.0.1') => {
+      const url = `postgres://${server.user}:${server.password}@${host}:${server.port}/postgres?sslmode=${sslmode}`
+      return isEncrypted({ url, ...(tls ? { tls } : {}) })
+    }
+    assert.equal(await connectTo('disable'), false)
+    for (const sslmode of ['prefer', 'require']) assert.equal(await connectTo(sslmode), true)
+    for (const sslmode of ['require', 'verify-ca'])
+      assert.equal(await connectTo(sslmode, { ca: authority }, 'other.test'), true)
+    assert.equal(await connectTo('verify-full', { ca: authority }), true)
+    await assert.rejects(connectTo('verify-full', { ca: authority }, 'other.test'), /TLS/)
+    for (const sslmode of ['verify-ca', 'verify-full']) await assert.rejects(connectTo(sslmode), /TLS/)
+    await assert.rejects(connectTo('require', { ca: serverCertificate }), /TLS/)
   })
 
   it('carries rows both ways', async () => {
@@ -87,6 +104,10 @@ describe('postgres over TLS', () => {
     assert.equal(await connect({ mode: 'require', ca: authority }, 'other.test'), true)
     await refused({ mode: 'verify-full', ca: authority }, 'other.test')
     await refused({ mode: 'verify-full' })
+    assert.equal(await connect({ mode: 'verify-ca', ca: authority }), true)
+    assert.equal(await connect({ mode: 'verify-ca', ca: authority }, 'other.test'), true)
+    await refused({ mode: 'verify-ca', ca: serverCertificate })
+    await refused({ mode: 'verify-ca' })
     // Nobody trusted has signed it.
     await refused({ mode: 'require', ca: serverCertificate })
   })

@@ -156,7 +156,7 @@ function tlsOptions({ tls }: Target): ConnectionOptions {
   const trusted = { ...(tls.ca === undefined ? {} : { ca: tls.ca }) }
   const own = tls.cert === undefined ? {} : { cert: tls.cert, key: tls.key! }
   if (tls.mode === 'verify-full') return { ...trusted, ...own, rejectUnauthorized: true }
-  if (tls.mode === 'require' && tls.ca !== undefined) {
+  if (tls.mode === 'verify-ca' || (tls.mode === 'require' && tls.ca !== undefined)) {
     return { ...trusted, ...own, rejectUnauthorized: true, checkServerIdentity: () => undefined }
   }
   return { ...own, rejectUnauthorized: false }

@@ -7,17 +7,24 @@ import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { ConnectorError, secret } from '../../contract.ts'
 
-const tlsModes = ['disable', 'prefer', 'require', 'verify-full'] as const
+/** As libpq has them, without `allow`, which encrypts as little as it may. */
+const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 export type TlsMode = (typeof tlsModes)[number]
 
 const tls = Type.Object(
   {
     mode: Type.Optional(
       Type.Union(
-        [Type.Literal('disable'), Type.Literal('prefer'), Type.Literal('require'), Type.Literal('verify-full')],
+        [
+          Type.Literal('disable'),
+          Type.Literal('prefer'),
+          Type.Literal('require'),
+          Type.Literal('verify-ca'),
+          Type.Literal('verify-full'),
+        ],
         {
           description:
-            'disable, prefer (the default: TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-full (chain and host name).',
+            'disable, prefer (the default: TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name).',
         },
       ),
     ),
