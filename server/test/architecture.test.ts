@@ -152,7 +152,7 @@ test('the API loads nothing that talks to a cell or moves data: that is done in 
   const reached = [...reach('services.ts'), ...reach('http/app.ts')]
   assert.ok(reached.includes('executors/call-pool.ts') && reached.includes('connections/previews.ts'))
   const forbidden = reached.filter((file) =>
-    /^(engine\/|cell\/(zygote|call|frames|preview|validate|interactive|python-source|broker)|executors\/(call|run)-host)/.test(
+    /^(engine\/execute|cell\/(zygote|call|frames|preview|validate|interactive|python-source|broker)|executors\/(call|run)-host)/.test(
       file,
     ),
   )

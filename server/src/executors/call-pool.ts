@@ -46,7 +46,7 @@ export interface CallPoolOptions extends CallProcessOptions {
 
 const DEADLINE_MS = 30_000
 /** A process that waits begins at once, unless it was stopped or something it was left with keeps it busy. */
-const BEGIN_MS = 5000
+const BEGIN_MS = 10_000
 const START_MS = 30_000
 const WAITING_PER_ORGANIZATION = 60
 const WAITING = 500
