@@ -10,9 +10,10 @@ import { isObject } from '../connectors/settings/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError } from '../errors.ts'
+import type { Answers } from '../executors/answers.ts'
 import type { CallResult } from '../executors/call.ts'
 import type { CallPool } from '../executors/call-pool.ts'
-import type { ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
+import type { CallInputs, ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
@@ -42,10 +43,17 @@ export interface ProbeInput {
   destination?: unknown
 }
 
-export interface ProbeResult {
+export interface StreamsInput extends ProbeInput {
+  describe?: boolean
+  /** Which of them to describe; else the first. */
+  stream?: string
+}
+
+export interface StreamsResult {
   success: boolean
   message: string
   streams: string[]
+  descriptions?: Answers['describe']['descriptions']
 }
 
 export async function checkConnector(
@@ -53,44 +61,72 @@ export async function checkConnector(
   actor: Actor,
   input: ProbeInput,
   signal: AbortSignal,
-): Promise<Omit<ProbeResult, 'streams'>> {
+): Promise<{ success: boolean; message: string }> {
   const probed = await readProbe(services, actor, input)
-  const { result, say } = await callExecutor(services, actor, 'check', { ...probed, signal })
+  const { result, say } = await callExecutor(services, actor, { kind: 'check', probed, more: {} }, signal)
   return { success: result.ok, message: say(result.ok ? 'The connection works' : result.message) }
 }
 
 export async function listConnectorStreams(
   services: ProbeServices,
   actor: Actor,
-  input: ProbeInput,
+  input: StreamsInput,
   signal: AbortSignal,
-): Promise<ProbeResult> {
+): Promise<StreamsResult> {
   const probed = await readProbe(services, actor, input)
   if (probed.endpoint.type === 'destination')
     throw new AppError('invalid_input', 'destination: only a source has streams')
-  const { result, say } = await callExecutor(services, actor, 'streams', { ...probed, signal })
+  if (input.describe) return describeStreams(services, actor, { probed, stream: input.stream ?? null }, signal)
+  if (input.stream !== undefined) throw refuse(['stream: says what to describe; give describe: true with it'])
+  const { result, say } = await callExecutor(services, actor, { kind: 'streams', probed, more: {} }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [] }
   return { success: true, message: say(`${result.answer.length} streams`), streams: result.answer }
+}
+
+async function describeStreams(
+  services: ProbeServices,
+  actor: Actor,
+  { probed, stream }: { probed: Probed; stream: string | null },
+  signal: AbortSignal,
+): Promise<StreamsResult> {
+  const { streams: known } = probed
+  if (stream !== null && known !== 'dynamic' && !known.includes(stream))
+    throw refuse([`stream: no stream '${stream.slice(0, 100)}'; there are ${known.join(', ')}`])
+  const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { stream } }, signal)
+  if (!result.ok) return { success: false, message: say(result.message), streams: [], descriptions: [] }
+  const { streams, descriptions } = result.answer
+  return { success: true, message: say(`${streams.length} streams`), streams, descriptions }
 }
 
 /** One side of a config, whole, and what hides its secrets. */
 interface Probed {
   endpoint: ProbedEndpoint
+  streams: readonly string[] | 'dynamic'
   redact: (text: string) => string
   tokens: CallTokens
 }
 
+type ProbeKind = 'check' | 'streams' | 'describe'
+
+interface ProbeCall<K extends ProbeKind> {
+  kind: K
+  probed: Probed
+  /** What the call needs besides the endpoint. */
+  more: Omit<CallInputs[K], 'endpoint' | 'outputs'>
+}
+
 /** What came of it, and what puts a sentence about it into words for the caller. */
-async function callExecutor<K extends 'check' | 'streams'>(
+async function callExecutor<K extends ProbeKind>(
   services: ProbeServices,
   actor: Actor,
-  kind: K,
-  { endpoint, redact, tokens, signal }: Probed & { signal: AbortSignal },
+  { kind, probed, more }: ProbeCall<K>,
+  signal: AbortSignal,
 ): Promise<{ result: CallResult<K>; say: (text: string) => string }> {
+  const { endpoint, redact, tokens } = probed
   const outputs = await findOutputs(services, actor, endpoint)
   const options = { signal, tokens: tokens.refreshTokens }
-  const call = services.calls.run(actor.organization_id, kind, { endpoint, outputs }, options)
-  const result = await call.finally(() => tokens.close())
+  const input = { ...more, endpoint, outputs } as CallInputs[K]
+  const result = await services.calls.run(actor.organization_id, kind, input, options).finally(() => tokens.close())
   return { result, say: (text) => withNote(trimError(redact(text)), tokens.note()) }
 }
 
@@ -109,11 +145,12 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     if (faults.length > 0) throw refuse(faults)
     const endpoint = resolveDestination(given as DestinationConfig, references, box)
     const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: endpoint }))
-    return { endpoint: { type: kind, ...endpoint }, redact, tokens: openUnstoredTokens(null) }
+    return { endpoint: { type: kind, ...endpoint }, streams: [], redact, tokens: openUnstoredTokens(null) }
   }
   const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
   if (faults.length > 0) throw refuse(faults)
-  const stream = traits!.streams === 'dynamic' ? '' : (traits!.streams[0] ?? '')
+  const { streams } = traits!
+  const stream = streams === 'dynamic' ? '' : (streams[0] ?? '')
   const {
     name,
     authentication,
@@ -127,7 +164,7 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     id === undefined
       ? openUnstoredTokens(authentication)
       : openSavedTokens({ db, box }, actor.organization_id, id, authentication)
-  return { endpoint: { type: kind, name, authentication, config, custom: code }, redact, tokens }
+  return { endpoint: { type: kind, name, authentication, config, custom: code }, streams, redact, tokens }
 }
 
 const NOTHING: ResolvedDestination = { name: '', config: {} }

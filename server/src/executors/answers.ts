@@ -4,6 +4,7 @@
  * and nothing is stored of it before.
  */
 import type { FailureKind } from '../connectors/contract.ts'
+import { type ColumnType, isColumnType } from '../connectors/types/column-types.ts'
 import type { FrameLimits } from './channel.ts'
 import type { CallKind } from './messages.ts'
 
@@ -37,9 +38,12 @@ const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
 /** Long enough that what is cut off here never shows: a message is redacted first and then made much shorter. */
 export const LONGEST_MESSAGE = 64 * 1024
 export const MOST_STREAMS = 100_000
+export const MOST_DESCRIBED = 100
 export const MOST_LOG_LINES = 10_000
 export const LONGEST_LOG_LINE = 512 * 1024
 const LONGEST_NAME = 500
+const LONGEST_FIELD = 10_000
+const MOST_COLUMNS = 10_000
 const MOST_FINDINGS = 1000
 const DAY_MS = 86_400_000
 
@@ -54,10 +58,33 @@ const findings = list(
   }),
 )
 
+const field = text(LONGEST_FIELD)
+const description = fields({
+  stream: text(LONGEST_MESSAGE),
+  columns: nullable(
+    list(
+      MOST_COLUMNS,
+      fields({
+        name: field,
+        type: is<ColumnType>((value) => typeof value === 'string' && isColumnType(value)),
+        native_type: nullable(field),
+        nullable: nullable(flag),
+      }),
+    ),
+  ),
+  primary_key: list(MOST_COLUMNS, field),
+  cursor_fields: list(MOST_COLUMNS, field),
+  estimated_rows: nullable(whole(Number.MAX_SAFE_INTEGER)),
+})
+
 const answers = {
   self_test: fields({ ok: flag, reason: text(LONGEST_MESSAGE) }),
   check: nothing,
   streams: list(MOST_STREAMS, text(LONGEST_MESSAGE)),
+  describe: fields({
+    streams: list(MOST_STREAMS, text(LONGEST_MESSAGE)),
+    descriptions: list(MOST_DESCRIBED, description),
+  }),
   /** The records are the body, as JSON text. */
   preview: fields({
     success: flag,

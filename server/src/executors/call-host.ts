@@ -11,11 +11,13 @@ import {
   type Context,
   type OutputReader,
   type Source,
+  type SourceContext,
+  type StreamDescription,
 } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
-import { type Answers, CALL_FRAME_LIMITS, isAnswer } from './answers.ts'
+import { type Answers, CALL_FRAME_LIMITS, isAnswer, MOST_DESCRIBED } from './answers.ts'
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
 import type { CallInputs, CallKind, CallSettings, FromCall, ProbeInput, Served, ToExecutor } from './messages.ts'
@@ -61,15 +63,15 @@ const performers: Performers = {
     return { answer: null }
   },
   async streams(input, host) {
-    const { endpoint } = input
-    if (endpoint.type === 'destination') throw new Error('only a source has streams')
-    const { applyDefaults } = await import('../connectors/settings/settings.ts')
-    const source = await openSource(endpoint)
-    const config = applyDefaults(source.settings, endpoint.config)
-    const context = await makeContext(input, host)
-    return {
-      answer: await source.listStreams({ ...context, config, ...(await authenticate(endpoint.authentication, host)) }),
-    }
+    const { source, context } = await openProbe(input, host)
+    return { answer: await source.listStreams(context) }
+  },
+  async describe(input, host) {
+    const { source, context } = await openProbe(input, host)
+    const streams = await source.listStreams(context)
+    const wanted = input.stream === null ? streams.slice(0, MOST_DESCRIBED) : [input.stream]
+    const described = wanted.length === 0 ? [] : await source.describe(context, wanted)
+    return { answer: { streams, descriptions: described.map(toAnswer) } }
   },
   async preview(input, host) {
     const { previewSource } = await import('../cell/preview.ts')
@@ -83,6 +85,31 @@ const performers: Performers = {
     const { validateCode } = await import('../cell/validate.ts')
     return { answer: await validateCode(code, source_name, { signal }) }
   },
+}
+
+/** A source with everything that it is called with. */
+async function openProbe(input: ProbeInput, host: CallHost): Promise<{ source: Source; context: SourceContext }> {
+  const { endpoint } = input
+  if (endpoint.type === 'destination') throw new Error('only a source has streams')
+  const { applyDefaults } = await import('../connectors/settings/settings.ts')
+  const source = await openSource(endpoint)
+  const config = applyDefaults(source.settings, endpoint.config)
+  const context = {
+    ...(await makeContext(input, host)),
+    config,
+    ...(await authenticate(endpoint.authentication, host)),
+  }
+  return { source, context }
+}
+
+function toAnswer({ columns, ...rest }: StreamDescription): Answers['describe']['descriptions'][number] {
+  const shown = columns?.map(({ name, type, native, nullable }) => ({
+    name,
+    type,
+    native_type: native?.type ?? null,
+    nullable: nullable ?? null,
+  }))
+  return { ...rest, columns: shown ?? null }
 }
 
 /** Everything but the settings and the stream, which are the connector's own. */

@@ -75,6 +75,8 @@ export interface CallInputs {
   self_test: null
   check: ProbeInput
   streams: ProbeInput
+  /** All streams, and what they look like: the one that is named, else the first of them. */
+  describe: ProbeInput & { stream: string | null }
   preview: PreviewCallInput
   validate: { code: string; source_name: string | null }
 }

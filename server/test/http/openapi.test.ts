@@ -60,7 +60,8 @@ test('every schema in it is a JSON Schema of the 2020-12 draft', () => {
     ].filter((schema) => schema !== undefined)
     for (const schema of schemas) {
       assert.ok(ajv.validateSchema(schema), `${method} ${path}: ${ajv.errorsText()}`)
-      assert.ok(!JSON.stringify(schema).includes('"nullable"'), `${method} ${path}: nullable is of OpenAPI 3.0`)
+      // As a keyword; a column of a stream has a field of that name.
+      assert.doesNotMatch(JSON.stringify(schema), /"nullable":(true|false)/, `${method} ${path}: of OpenAPI 3.0`)
     }
   }
 })

@@ -9,7 +9,7 @@ import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { signalOf } from '../disconnect.ts'
 import { problems } from '../schemas/common.ts'
-import { CheckResult, DestinationInfo, Probe, SourceInfo, StreamsResult } from '../schemas/connectors.ts'
+import { CheckResult, DestinationInfo, Probe, SourceInfo, StreamsProbe, StreamsResult } from '../schemas/connectors.ts'
 
 const tags = ['Connectors']
 
@@ -66,8 +66,9 @@ export function connectorRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'The streams of a source',
-        description: 'Ends after 30 seconds.',
-        body: Probe,
+        description:
+          'With `describe` also their columns, keys and about how many rows they have. Ends after 30 seconds.',
+        body: StreamsProbe,
         response: {
           200: StreamsResult,
           ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),

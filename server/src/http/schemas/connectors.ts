@@ -41,12 +41,47 @@ export const Probe = Type.Object(
   { description: 'Either a source or a destination' },
 )
 
+export const StreamsProbe = Type.Object(
+  {
+    ...Probe.properties,
+    describe: Type.Optional(Type.Boolean({ description: 'Also tell what the streams look like' })),
+    stream: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 1000, description: 'The one to describe; else the first 100 of them' }),
+    ),
+  },
+  { description: 'A source' },
+)
+
 export const CheckResult = Type.Object({ success: Type.Boolean(), message: Type.String() })
 
 export const StreamsResult = Type.Object({
   success: Type.Boolean(),
   message: Type.String(),
   streams: Type.Array(Type.String()),
+  descriptions: Type.Optional(
+    Type.Array(
+      Type.Object({
+        stream: Type.String(),
+        columns: Nullable(
+          Type.Array(
+            Type.Object({
+              name: Type.String(),
+              type: Type.String({ description: 'A type that belongs to no system: int64, decimal(10,2), text[] …' }),
+              native_type: Nullable(Type.String({ description: 'What the source itself calls it' })),
+              nullable: Nullable(Type.Boolean()),
+            }),
+            { description: 'null: only reading would tell' },
+          ),
+        ),
+        primary_key: Type.Array(Type.String()),
+        cursor_fields: Type.Array(Type.String(), {
+          description: 'Columns by which an incremental read could go on, the best first',
+        }),
+        estimated_rows: Nullable(Type.Integer()),
+      }),
+      { description: 'Only with `describe`' },
+    ),
+  ),
 })
 
 export const CreateSavedConnector = Type.Object({
