@@ -9,8 +9,10 @@ import { endRun } from './finish.ts'
 import { appendLine, oneLine } from './log.ts'
 import { MAX_LOST_ATTEMPTS } from './states.ts'
 
-interface LostRun {
+export interface LostRun {
   id: string
+  organization_id: string
+  pipeline_id: string
   attempt: number
   lost_attempts: number
   worker: string | null
@@ -23,12 +25,19 @@ const AT_ONCE = 100
  * After the database was away, leases may have run out because nobody could renew them. Whoever noticed that gives the
  * workers the time of one lease to do so before it calls any of them lost.
  */
-export async function recoverLostRuns(db: Connections, leaseSeconds: number): Promise<number> {
+export async function recoverLostRuns(
+  db: Connections,
+  leaseSeconds: number,
+  onFailed: (run: LostRun, error: string) => void = () => {},
+): Promise<number> {
   if (db.steadyForMs() < leaseSeconds * 1000) return 0
   const lost = await db.query<{ id: string }>(
     sql`SELECT id FROM runs WHERE status = 'running' AND lease_until < clock_timestamp() LIMIT ${AT_ONCE}`,
   )
-  for (const { id } of lost) await recoverRun(db, id)
+  for (const { id } of lost) {
+    const given = await recoverRun(db, id)
+    if (given) onFailed(given.run, given.error)
+  }
   return lost.length
 }
 
@@ -38,12 +47,13 @@ export async function readyForgottenRuns(db: Queryable): Promise<number> {
   return row!.readied
 }
 
-function recoverRun(db: Connections, id: string): Promise<void> {
+/** What was given up, if anything was. */
+function recoverRun(db: Connections, id: string): Promise<{ run: LostRun; error: string } | null> {
   return db.transaction(async (tx) => {
     const run = await tx.first<LostRun>(sql`
-      SELECT id, attempt, lost_attempts, worker, checkpoint FROM runs
+      SELECT id, organization_id, pipeline_id, attempt, lost_attempts, worker, checkpoint FROM runs
        WHERE id = ${id} AND status = 'running' AND lease_until < clock_timestamp() FOR UPDATE SKIP LOCKED`)
-    if (!run) return
+    if (!run) return null
     const lost = run.lost_attempts + 1
     const where = run.worker ? `on ${run.worker} ` : ''
     if (lost < MAX_LOST_ATTEMPTS) {
@@ -58,7 +68,7 @@ function recoverRun(db: Connections, id: string): Promise<void> {
       )
       await tx.execute(notifyRun('ready'))
       await tx.execute(notifyRun('state', id))
-      return
+      return null
     }
     const error = `internal: the run was given up after its worker was lost ${lost} times; see whether machines run out of memory, and trigger it again`
     const update = sql`
@@ -67,5 +77,6 @@ function recoverRun(db: Connections, id: string): Promise<void> {
     await endRun(tx, update, {
       log: oneLine('error', `The worker ${where}was lost for the third time; the run is given up.`),
     })
+    return { run, error }
   })
 }

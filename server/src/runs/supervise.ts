@@ -137,7 +137,7 @@ async function receive(
       attempt.progress = message.counts
       return
     case 'schema':
-      for (const change of message.changes) log.write('info', change)
+      // The destination has written them to the log, with the table they are of.
       await untilDatabaseAnswers(() => saveSchema(services.db.control, run, message.columns, message.changes)).catch(
         () => 0,
       )

@@ -2,11 +2,13 @@
  * How an attempt ended, and what is written about it. Nothing here knows of processes or messages: supervise.ts finds the
  * verdict, this writes it. Where the database is away the writing waits for it, because the end is true and must be kept.
  */
+import type { Logger } from 'pino'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Outcome } from '../engine/job.ts'
 import { formatDuration } from '../engine/sentences.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Attempt, StopReason } from './attempt.ts'
+import type { ClaimedRun } from './claim.ts'
 import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } from './finish.ts'
 
 export type Verdict = Success | Failure | { end: StopReason }
@@ -60,6 +62,15 @@ export function explainExit(
   const how = signal ? `it was ended by ${signal}` : `it ended with code ${code}`
   return failure('internal', `the executor ended in the middle of the run (${how})`, true)
 }
+
+/** One line in the log of the service. Secrets were taken out of the error before. */
+export const logFailedRun = (log: Logger, run: FailedRun, error: string): void =>
+  log.warn(
+    { run_id: run.id, pipeline_id: run.pipeline_id, organization_id: run.organization_id, attempt: run.attempt },
+    `run failed: ${error}`,
+  )
+
+type FailedRun = Pick<ClaimedRun, 'id' | 'pipeline_id' | 'organization_id' | 'attempt'>
 
 /** Writes the end of the attempt. Its executor must be gone or idle by now. */
 export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> {
@@ -149,5 +160,8 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
   // What its parts take is given back by the tidying: a store that hangs must not keep the slot.
-  await endOnce(attempt, (next) => finishFailed(services.db.control, run, { error, log: rest, counts, next }))
+  const ended = await endOnce(attempt, (next) =>
+    finishFailed(services.db.control, run, { error, log: rest, counts, next }),
+  )
+  if (ended) logFailedRun(services.log, run, error)
 }

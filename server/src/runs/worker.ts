@@ -9,6 +9,7 @@ import { nextAvailableMs } from './claim.ts'
 import { keepLeases } from './leases.ts'
 import { recoverLostRuns } from './recover.ts'
 import { openSlots } from './slots.ts'
+import { logFailedRun } from './verdict.ts'
 import { hearOfRuns } from './wake-ups.ts'
 import type { WorkerServices } from './worker-services.ts'
 
@@ -33,7 +34,7 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
   let backOff: NodeJS.Timeout | undefined
 
   const look = async () => {
-    await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS)
+    await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
     state.queue = 'ok'
     slots.fill()
     const ms = await nextAvailableMs(db.control)

@@ -1,5 +1,6 @@
 /** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
 import { readyForgottenRuns, recoverLostRuns } from '../runs/recover.ts'
+import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
 import { scheduleDuePipelines } from './tick.ts'
@@ -22,7 +23,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
       state.tickedAt = Date.now()
     }),
     every(TIDY_MS, async () => {
-      await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS)
+      await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
       await readyForgottenRuns(db.control)
       await tidyOften(services)
     }),

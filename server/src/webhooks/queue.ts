@@ -11,11 +11,12 @@
  *   pending    release     the service stops: attempts - 1, due at once
  */
 
-import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
+import { type Database, lockForTransaction, type Queryable, type Statement, sql } from '../database/database.ts'
 import type { Json } from '../json/json.ts'
 
 export const LEASE_SECONDS = 60
 const KEPT_DAYS = 30
+const DISABLED_AFTER_DAYS = 3
 const REMOVED_AT_ONCE = 1000
 
 export interface ClaimedDelivery {
@@ -97,13 +98,27 @@ export const noteDelivered = (
   responseStatus: number,
 ): Promise<number> =>
   db.execute(sql`
-    UPDATE webhook_deliveries SET status = 'delivered', response_status = ${responseStatus}, error = NULL, finished_at = now()
-     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+    WITH noted AS (
+      UPDATE webhook_deliveries SET status = 'delivered', response_status = ${responseStatus}, error = NULL, finished_at = now()
+       WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending' RETURNING webhook_id),
+    works AS (UPDATE webhooks SET failing_since = NULL WHERE id IN (SELECT webhook_id FROM noted) AND failing_since IS NOT NULL)
+    SELECT 1 FROM noted`)
 
 export interface Refusal {
   response_status: number | null
   error: string
 }
+
+/**
+ * Notes a failure with the webhook, which is written only where that changes something: at the first one, and at the one
+ * that finds it failing for too long. `noted` holds the delivery that failed.
+ */
+const countFailure = (error: string): Statement => sql`
+  UPDATE webhooks SET failing_since = coalesce(failing_since, now()), enabled = enabled AND failing_since IS NULL,
+         disabled_reason = CASE WHEN failing_since IS NOT NULL AND enabled
+           THEN ${`Disabled because nothing arrived for ${DISABLED_AFTER_DAYS} days; the last attempt: `} || ${error} ELSE disabled_reason END
+   WHERE id IN (SELECT webhook_id FROM noted)
+     AND (failing_since IS NULL OR enabled AND failing_since < now() - make_interval(days => ${DISABLED_AFTER_DAYS}))`
 
 export const noteRetry = (
   db: Queryable,
@@ -112,8 +127,11 @@ export const noteRetry = (
   delayMs: number,
 ): Promise<number> =>
   db.execute(sql`
-    UPDATE webhook_deliveries SET response_status = ${response_status}, error = ${error}, next_attempt_at = now() + make_interval(secs => ${delayMs / 1000})
-     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+    WITH noted AS (
+      UPDATE webhook_deliveries SET response_status = ${response_status}, error = ${error}, next_attempt_at = now() + make_interval(secs => ${delayMs / 1000})
+       WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending' RETURNING webhook_id),
+    counted AS (${countFailure(error)})
+    SELECT 1 FROM noted`)
 
 export const noteFailed = (
   db: Queryable,
@@ -121,8 +139,11 @@ export const noteFailed = (
   { response_status, error }: Refusal,
 ): Promise<number> =>
   db.execute(sql`
-    UPDATE webhook_deliveries SET status = 'failed', response_status = ${response_status}, error = ${error}, finished_at = now()
-     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+    WITH noted AS (
+      UPDATE webhook_deliveries SET status = 'failed', response_status = ${response_status}, error = ${error}, finished_at = now()
+       WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending' RETURNING webhook_id),
+    counted AS (${countFailure(error)})
+    SELECT 1 FROM noted`)
 
 /** The webhook was disabled after the delivery had been queued: nothing was sent, and nothing will be. */
 export const noteDisabled = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>

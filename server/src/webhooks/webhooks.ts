@@ -26,6 +26,8 @@ export interface WebhookRow {
   events: RunEvent[]
   description: string | null
   enabled: boolean
+  /** Why the service disabled it; null where it did not. */
+  disabled_reason: string | null
   created_at: string
   updated_at: string | null
 }
@@ -67,7 +69,7 @@ export const secretPlace = (organizationId: string, webhookId: string) => ({
   row_id: webhookId,
 })
 
-const columns = sql`id, url, events, description, enabled, created_at, updated_at`
+const columns = sql`id, url, events, description, enabled, disabled_reason, created_at, updated_at`
 const deliveryColumns = sql`id, webhook_id, event, payload, status, attempts,
   CASE WHEN status = 'pending' THEN next_attempt_at END AS next_attempt_at, response_status, error, created_at, finished_at`
 
@@ -133,6 +135,9 @@ export async function updateWebhook(
              secret_box = coalesce(${sealed}::bytea, secret_box),
              description = CASE WHEN ${description !== undefined} THEN ${description ?? null} ELSE description END,
              enabled = coalesce(${enabled ?? null}, enabled),
+             -- Whoever decides about it begins a new count.
+             disabled_reason = CASE WHEN ${enabled !== undefined} THEN NULL ELSE disabled_reason END,
+             failing_since = CASE WHEN ${enabled !== undefined || address !== null} THEN NULL ELSE failing_since END,
              updated_at = now()
        WHERE id = ${id} AND organization_id = ${actor.organization_id}
       RETURNING ${columns}`)
@@ -188,6 +193,33 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
       RETURNING ${deliveryColumns}`)
     await tx.execute(notifyRun('delivery'))
     await audit(tx, actor, 'webhook.tested', { type: 'webhook', id }, { host: new URL(webhook.url).host })
+    return row!
+  })
+}
+
+/** Sends once more what was sent, or given up, before: a new delivery with the same event and payload. */
+export async function resendDelivery(db: Database, actor: Actor, id: string, deliveryId: string): Promise<DeliveryRow> {
+  return db.transaction(async (tx) => {
+    await lockOwnRole(tx, actor, 'webhooks:write')
+    const webhook = await readWebhook(tx, actor, id)
+    const sent = await tx.first<{ status: DeliveryRow['status'] }>(
+      sql`SELECT status FROM webhook_deliveries WHERE id = ${deliveryId} AND webhook_id = ${id}`,
+    )
+    if (!sent) throw notFound('Delivery')
+    if (sent.status === 'pending') throw new AppError('conflict', 'The delivery is still being tried; wait for its end')
+    if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then send again')
+    const row = await tx.first<DeliveryRow>(sql`
+      INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
+      SELECT webhook_id, organization_id, event, payload FROM webhook_deliveries WHERE id = ${deliveryId}
+      RETURNING ${deliveryColumns}`)
+    await tx.execute(notifyRun('delivery'))
+    await audit(
+      tx,
+      actor,
+      'webhook.resent',
+      { type: 'webhook', id },
+      { host: new URL(webhook.url).host, delivery_id: deliveryId },
+    )
     return row!
   })
 }

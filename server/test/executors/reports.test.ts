@@ -24,7 +24,7 @@ async function supervise(say: (run: ClaimedRun) => unknown) {
   const executor: Executor = {
     pid: 0,
     send: ({ type }) => {
-      if (type === 'run') setImmediate(() => listener(say(run) as never))
+      if (type === 'run') for (const said of [say(run)].flat()) setImmediate(() => listener(said as never))
     },
     onMessage: (heard) => {
       listener = heard as typeof listener
@@ -115,6 +115,16 @@ test('an error is cut, and holds nothing that the database refuses', async () =>
   assert.match(row.error!, /^source: a\\0b\ufffdxxx/)
   assert.ok(row.error!.length < 5000)
   assert.equal(trimError('short'), 'short')
+})
+
+test('a change of the schema is in the log once, as the destination has written it', async () => {
+  const change = 'added column colour text'
+  const { row } = await supervise((run) => [
+    { type: 'log', entries: [['info', `public.creatures: ${change}.`]] },
+    { type: 'schema', columns: [{ name: 'colour', type: 'text' }], changes: [change] },
+    { type: 'success', reusable: true, outcome: outcomeOf(run) },
+  ])
+  assert.equal((await engine.logs(row.id)).split(change).length - 1, 1)
 })
 
 test('an executor is used again only where it says that it may be', async () => {

@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { PASSWORD } from '../harness/app.ts'
 import {
   freshCustomSource,
+  freshDelivery,
   freshOutput,
   freshPipeline,
   freshRun,
@@ -83,6 +84,7 @@ const source = async (world: World) => ({ params: { id: await freshSaved(world, 
 const destination = async (world: World) => ({ params: { id: await freshSaved(world, 'destinations') } })
 const customSource = async (world: World) => ({ params: { id: await freshCustomSource(world) } })
 const webhook = async (world: World) => ({ params: { id: await freshWebhook(world) } })
+const delivery = async (world: World) => ({ params: await freshDelivery(world) })
 const domain = async (world: World) => ({ params: { domain_id: await world.freshDomain() } })
 
 /** For requests that only read: made for the first of them. */
@@ -221,5 +223,6 @@ export const matrix: Line[] = [
   line('PUT /api/webhooks/:id',                       [200, 200,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await webhook(w)), body: { enabled: false } })),
   line('DELETE /api/webhooks/:id',                    [204, 204,  403,   403,   403,   403,    401,   404], 'as role', webhook),
   line('GET /api/webhooks/:id/deliveries',            [200, 200,  403,   403,   403,   403,    401,   404], 'as role', webhook),
+  line('POST /api/webhooks/:id/deliveries/:delivery_id/resend', [201, 201, 403,  403,   403,   403,    401,   404], 'as role', delivery),
   line('POST /api/webhooks/:id/test',                 [201, 201,  403,   403,   403,   403,    401,   404], 'as role', webhook),
 ]

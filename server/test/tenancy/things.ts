@@ -70,3 +70,12 @@ export async function freshWebhook(world: World): Promise<string> {
   await world.test.services.db.execute(sql`DELETE FROM webhooks WHERE organization_id = ${world.organization_id}`)
   return create(world, '/api/webhooks', newWebhook())
 }
+
+/** One that was sent. */
+export async function freshDelivery(world: World): Promise<{ id: string; delivery_id: string }> {
+  const id = await freshWebhook(world)
+  const row = await world.test.services.db.first<{ id: string }>(sql`
+    INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload, status, finished_at)
+    VALUES (${id}, ${world.organization_id}, 'test', '{}', 'failed', now()) RETURNING id`)
+  return { id, delivery_id: row!.id }
+}

@@ -21,7 +21,7 @@ const ADDRESS = 'https://example.com/hook?channel=1'
 const create = (body: object = {}, as: Person = acme.admin) =>
   app.call('POST', '/api/webhooks', { as, body: { url: ADDRESS, events: ['run.failed'], ...body } })
 
-const shown = ['created_at', 'description', 'enabled', 'events', 'id', 'updated_at', 'url']
+const shown = ['created_at', 'description', 'disabled_reason', 'enabled', 'events', 'id', 'updated_at', 'url']
 
 describe('a webhook', () => {
   test('is created with a secret that is shown once and kept sealed', async () => {

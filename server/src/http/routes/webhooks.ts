@@ -5,6 +5,7 @@ import {
   listDeliveries,
   listWebhooks,
   readWebhook,
+  resendDelivery,
   testWebhook,
   updateWebhook,
 } from '../../webhooks/webhooks.ts'
@@ -15,6 +16,7 @@ import {
   CreatedWebhook,
   CreateWebhook,
   DeliveryList,
+  DeliveryParams,
   DeliveryView,
   UpdateWebhook,
   WebhookList,
@@ -142,5 +144,24 @@ export function webhookRoutes(app: App, services: Services): void {
       },
     },
     async (request, reply) => reply.code(201).send(await testWebhook(db, actorOf(request), request.params.id)),
+  )
+
+  app.post(
+    '/api/webhooks/:id/deliveries/:delivery_id/resend',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Send a delivery again',
+        description: 'Queues a new delivery with the same event and payload, under an id of its own.',
+        params: DeliveryParams,
+        response: {
+          201: DeliveryView,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await resendDelivery(db, actorOf(request), request.params.id, request.params.delivery_id)),
   )
 }

@@ -29,6 +29,11 @@ export const WebhookView = Type.Object({
   events: Type.Array(Type.String()),
   description: Nullable(Type.String()),
   enabled: Type.Boolean(),
+  disabled_reason: Nullable(
+    Type.String({
+      description: 'Why the service disabled it: nothing arrived for three days. Enabling it clears this',
+    }),
+  ),
   created_at: Timestamp,
   updated_at: Nullable(Timestamp),
 })
@@ -50,6 +55,8 @@ export const DeliveryView = Type.Object({
   created_at: Timestamp,
   finished_at: Nullable(Timestamp),
 })
+
+export const DeliveryParams = Type.Object({ id: Uuid, delivery_id: Uuid })
 
 export const WebhookList = Type.Object(OptionalPaging)
 export const DeliveryList = Type.Object(Paging)
