@@ -1,8 +1,8 @@
 /**
- * Who is asking, decided before anything of the body is read. A token or key proves an identity; role, session and
- * membership come from the database in one read, so a change takes effect with the next request.
+ * Authentication, before the body is read. A token or key proves an identity; role, session and membership come from the
+ * database in one query, so a change takes effect with the next request.
  *
- * When a token and a key are both given only the token counts: a bad token is refused although the key is good.
+ * If a token and a key are both given, only the token counts: a bad token is refused even if the key is good.
  */
 import type { FastifyRequest } from 'fastify'
 import { AppError } from '../errors.ts'
@@ -22,9 +22,9 @@ export type Access = Permission | 'authenticated' | 'unlimited' | 'person' | 'pu
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
-    /** A browser comes here whatever the address holds, and the handler has an answer for it all. */
+    /** The handler accepts any query string, because a browser is redirected here. */
     anyAddress?: boolean
-    /** A ticket in the query stands for all other credentials; the handler redeems it. */
+    /** A ticket in the query replaces all other credentials; the handler redeems it. */
     ticket?: boolean
   }
   interface FastifyRequest {

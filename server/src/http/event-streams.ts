@@ -1,7 +1,7 @@
 /**
- * Server-sent events. Every stream has a place, counted over all and per organization, which it takes before anything is
- * awaited and gives back when it has ended, whoever ended it: the sender, the reader, the service, or the time within
- * which a reader has to take what was sent. Without that time a reader who never reads would keep its place for ever.
+ * Server-sent events. Every stream takes a slot before anything is awaited and releases it when it ends. Slots are limited
+ * in all and per organization. A stream ends when the sender is done, the reader leaves, the service stops, or the reader
+ * does not read for some time: without that limit a reader who never reads would keep a slot for ever.
  */
 import type { FastifyReply } from 'fastify'
 import { AppError } from '../errors.ts'
@@ -9,25 +9,25 @@ import { AppError } from '../errors.ts'
 export interface StreamLimits {
   inAll: number
   perOrganization: number
-  /** How long a reader may take to read what is in front of it. */
+  /** How long a reader may take to make room for more. */
   writeMs: number
 }
 
-/** Each stream asks the database every other second. */
+/** Each stream queries the database every two seconds. */
 const LIMITS: StreamLimits = { inAll: 1000, perOrganization: 200, writeMs: 30_000 }
 
 export interface EventStream {
-  /** Aborted once nobody reads any more, or the service stops. */
+  /** Aborted when the reader has gone or the service stops. */
   signal: AbortSignal
-  /** Resolves when the reader has room for more; at once where there is no reader any more. */
+  /** Resolves when the reader has room for more, or has gone. */
   send(text: string): Promise<void>
 }
 
-/** Begins the answer. What is thrown before is an ordinary error response. */
+/** Starts the response. An error that is thrown before is an ordinary error response. */
 export type Begin = (reply: FastifyReply) => EventStream
 
 export interface EventStreams {
-  /** Throws 429 where no place is left. */
+  /** Throws 429 if no slot is left. */
   serve(organizationId: string, work: (begin: Begin) => Promise<void>): Promise<void>
   /** Ends all streams. */
   end(): void
@@ -35,34 +35,34 @@ export interface EventStreams {
 
 export function createEventStreams(limits: StreamLimits = LIMITS): EventStreams {
   const open = new Map<AbortController, string>()
-  const takePlace = (organizationId: string): AbortController => {
+  const takeSlot = (organizationId: string): AbortController => {
     const ofOrganization = [...open.values()].filter((organization) => organization === organizationId).length
     if (ofOrganization >= limits.perOrganization)
       throw tooMany(`Your organization has ${ofOrganization} event streams open; close some of them`)
-    if (open.size >= limits.inAll) throw tooMany('Too many event streams are open; try again in a while')
-    const place = new AbortController()
-    open.set(place, organizationId)
-    return place
+    if (open.size >= limits.inAll) throw tooMany('Too many event streams are open; try again later')
+    const slot = new AbortController()
+    open.set(slot, organizationId)
+    return slot
   }
   return {
     async serve(organizationId, work) {
-      const place = takePlace(organizationId)
+      const slot = takeSlot(organizationId)
       try {
-        await work((reply) => beginStream(reply, place, limits.writeMs))
+        await work((reply) => beginStream(reply, slot, limits.writeMs))
       } finally {
-        open.delete(place)
-        place.abort()
+        open.delete(slot)
+        slot.abort()
       }
     },
     end() {
-      for (const place of open.keys()) place.abort()
+      for (const slot of open.keys()) slot.abort()
     },
   }
 }
 
 const tooMany = (detail: string) => new AppError('too_many_requests', detail, { 'Retry-After': '10' })
 
-function beginStream(reply: FastifyReply, place: AbortController, writeMs: number): EventStream {
+function beginStream(reply: FastifyReply, slot: AbortController, writeMs: number): EventStream {
   reply.hijack()
   const out = reply.raw
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) out.setHeader(name, value)
@@ -71,7 +71,7 @@ function beginStream(reply: FastifyReply, place: AbortController, writeMs: numbe
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
   })
-  const { signal } = place
+  const { signal } = slot
   const close = () => {
     out.end()
     // What was sent last may still be unread.
@@ -79,9 +79,9 @@ function beginStream(reply: FastifyReply, place: AbortController, writeMs: numbe
     out.once('close', () => clearTimeout(late))
   }
   signal.addEventListener('abort', close, { once: true })
-  out.once('close', () => place.abort())
-  // The reader may have gone while the answer was prepared; there is no event for that any more.
-  if (out.destroyed || signal.aborted) place.abort()
+  out.once('close', () => slot.abort())
+  // The reader may have left before this point, and then there is no event for it.
+  if (out.destroyed || signal.aborted) slot.abort()
   return {
     signal,
     send: (text) =>
@@ -95,7 +95,7 @@ function beginStream(reply: FastifyReply, place: AbortController, writeMs: numbe
         }
         const late = setTimeout(() => {
           out.destroy()
-          place.abort()
+          slot.abort()
         }, writeMs)
         out.once('drain', stop)
         signal.addEventListener('abort', stop, { once: true })

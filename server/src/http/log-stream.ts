@@ -8,7 +8,7 @@ import { actorOf, authenticate } from './authenticate.ts'
 import type { EventStream } from './event-streams.ts'
 
 const QUIET_MS = 15_000
-/** How often it looks even when nothing was heard, because a message may be lost with a connection. */
+/** How often the log is read even without a notification, because one may be lost with a connection. */
 const LOOK_MS = 2000
 
 export function followLog(
@@ -75,7 +75,7 @@ async function sendLog(
   }
 }
 
-/** A stream may last for hours, and a session, a key or a membership may end before it does. */
+/** A stream may last for hours, and the session, the key or the membership may end before it. */
 const stillMay = (services: Services, request: FastifyRequest): Promise<boolean> =>
   authenticate(services, request).then(
     () => true,

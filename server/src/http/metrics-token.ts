@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 
-/** Of equal length whatever was given, so that the comparison takes the same time for all. */
+/** Digests have the same length for every input, so the comparison always takes the same time. */
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
-/** Whether a request brings METRICS_TOKEN. Where none is set, none does. */
+/** Whether a request carries METRICS_TOKEN. False for all requests if it is not set. */
 export function createTokenCheck(token: string | undefined): (request: FastifyRequest) => boolean {
   if (token === undefined) return () => false
   const expected = digest(token)

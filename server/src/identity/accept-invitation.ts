@@ -1,4 +1,4 @@
-/** Accepting an invitation: whoever holds its token joins, and continues in the joined organization. */
+/** Accepting an invitation: the holder of the token joins, and gets tokens for the joined organization. */
 import type { Database } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
@@ -18,7 +18,7 @@ export async function acceptInvitation(db: Database, tokens: Tokens, actor: Acto
   return db.transaction(async (tx) => {
     const origin = { request_id, client_address }
     const { organization_id, joined } = await joinByInvitation(tx, { id: user_id, email, api_key_id }, token, origin)
-    if (!joined) throw new AppError('conflict', 'You are a member of this organization already')
+    if (!joined) throw new AppError('conflict', 'You are already a member of this organization')
     const result = await openSession(tx, tokens, { user_id, organization_id, api_key_id, origin: actor })
     const { organization, user } = result
     return {

@@ -62,7 +62,7 @@ export async function createOrganization(
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** The name in lower case with dashes, and six random characters so that it is nobody else's. */
+/** The name in lower case with dashes, and six random characters to make it unique. */
 export function makeSlug(name: string): string {
   const base = name
     .normalize('NFKD')
@@ -124,11 +124,11 @@ export async function changePassword(
     throw new AppError('invalid_input', 'current_password: this is not your current password')
   const passwordHash = await hashPassword(signInQueue, networkOf(client_address), input.new_password)
   await db.transaction(async (tx) => {
-    // Compared with the hash that was verified: of two changes at once only one wins.
+    // Compared with the hash that was verified, so that only one of two concurrent changes wins.
     const changed = await tx.execute(sql`
       UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE id = ${actor.user_id} AND password_hash = ${user!.password_hash}`)
     if (changed === 0)
-      throw new AppError('conflict', 'The password was changed at the same moment by somebody else; sign in again')
+      throw new AppError('conflict', 'The password was changed by another request at the same time; sign in again')
     await closeOtherSessions(tx, actor.user_id, actor.session_id)
     await audit(tx, actor, 'user.password_changed', { type: 'user', id: actor.user_id })
   })
@@ -145,7 +145,7 @@ export async function renameUser(db: Database, actor: Actor, name: string): Prom
   return trimmed
 }
 
-/** For the operator alone: users span organizations, so no admin may take over an account. */
+/** For the operator only: users belong to several organizations, so no admin may take over an account. */
 export async function resetPassword(db: Database, emailInput: string, password: string): Promise<void> {
   requireStrongPassword(password)
   const email = normalizeEmail(emailInput)

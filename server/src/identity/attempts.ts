@@ -29,7 +29,7 @@ export async function countAttempt(db: Queryable, keys: readonly string[], cost 
 export const forgetAttempts = (db: Queryable, key: string): Promise<number> =>
   db.execute(sql`UPDATE login_attempts SET attempts = 0 WHERE key = ${key} AND attempts > 0`)
 
-/** Throws 429 with Retry-After where one of the limits is reached. */
+/** Throws 429 with Retry-After if one of the limits is reached. */
 export async function refuseTooMany(db: Queryable, what: string, limits: readonly Limit[]): Promise<void> {
   const over = await db.first<{ wait: number }>(sql`
     SELECT ceil(${WINDOW_SECONDS} - extract(epoch FROM now() - min(a.window_start)))::int AS wait

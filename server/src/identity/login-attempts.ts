@@ -1,8 +1,7 @@
 /**
- * How often somebody may guess a password: wrong ones are counted per email address and per client. The limit is checked
- * again when the guess's turn to be hashed has come, and few are hashed at a time, so of a thousand guesses at once only
- * as many get past the limit as are hashed side by side. Right passwords are not counted, however many people behind one
- * address sign in at once.
+ * How often somebody may guess a password. Wrong guesses are counted per email address and per client. The limit is checked
+ * again right before hashing, and only a few passwords are hashed at a time, so even of a thousand concurrent guesses only
+ * a few get past the limit. Right passwords are not counted, so many people behind one address can sign in at once.
  */
 
 import type { Queryable } from '../database/database.ts'
@@ -16,7 +15,7 @@ const PER_CLIENT = 50
 export interface Guess {
   email: string
   client_address: string
-  /** Null where there is no account or no password: takes the same time, and is wrong. */
+  /** Null if there is no account or no password; the guess is then wrong, after the same time. */
   password_hash: string | null
   password: string
 }

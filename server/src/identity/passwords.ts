@@ -15,14 +15,14 @@ const OPTIONS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const MAX_LENGTH = 1000
 
 export interface HashQueue {
-  /** Throws 429 where too many wait already. */
+  /** Throws 429 if too many requests are waiting already. */
   run<T>(client: string, work: () => Promise<T>): Promise<T>
 }
 
 interface QueueOptions {
   what: string
   atOnce: number
-  /** Hashed or waiting. */
+  /** Hashing or waiting. */
   mostOfClient: number
   mostInAll: number
 }
@@ -34,7 +34,7 @@ function createQueue({ what, atOnce, mostOfClient, mostInAll }: QueueOptions): H
     waitingPerKey: mostOfClient - atOnce,
     waitingTotal: mostInAll - atOnce,
     refuse: () =>
-      new AppError('too_many_requests', `Too many people are ${what} at this moment; try again in a few seconds`, {
+      new AppError('too_many_requests', `Too many people are ${what} right now; try again in a few seconds`, {
         'Retry-After': '5',
       }),
   })
@@ -50,7 +50,7 @@ function createQueue({ what, atOnce, mostOfClient, mostInAll }: QueueOptions): H
   }
 }
 
-/** Ten seconds of work: whoever came behind that many would not wait for the answer. */
+/** Ten seconds of work; nobody would wait longer for the answer. */
 export const signInQueue = createQueue({
   what: 'signing in',
   atOnce: Math.max(1, availableParallelism() - 1),
@@ -70,10 +70,10 @@ const DECOY = `$argon2id$v=19$m=${OPTIONS.memoryCost},t=${OPTIONS.timeCost},p=${
 
 export interface Verification {
   client: string
-  /** Null where there is nothing to compare with: takes the same time, so an unknown address cannot be told apart. */
+  /** Null if there is nothing to compare with. It takes the same time, so an unknown address cannot be told apart. */
   password_hash: string | null
   password: string
-  /** Called when the turn to be hashed has come; what it throws ends the verification. */
+  /** Called right before hashing; an error that it throws ends the verification. */
   before?: () => Promise<void>
 }
 

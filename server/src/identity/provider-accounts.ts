@@ -1,7 +1,7 @@
 /**
- * Which account an identity opens. The pair of issuer and subject decides; the address only helps an identity that is
- * seen for the first time, and only where the provider vouches for it. Everything about one identity happens under one
- * lock, so two first sign-ins at once make one account.
+ * Which account an identity opens. Issuer and subject decide. The email address counts only for an identity that is seen
+ * for the first time, and only if the provider has verified it. Everything about one identity happens under one lock, so
+ * two concurrent first sign-ins create one account.
  *
  * A sign-in never accepts an invitation: anybody can send anybody a link with a token in it, so the person is asked first.
  */
@@ -26,46 +26,47 @@ interface Account {
 
 export interface SignInRules {
   signup: Signup
-  /** The token that the sign-in was begun with. Where SIGNUP is invited a new account needs it. */
+  /** The invitation token that the sign-in started with. A new account needs one if SIGNUP is `invited`. */
   invitation: string | null
 }
 
 export async function signInWithIdentity(
-  db: Database,
-  tokens: Tokens,
+  { db, tokens }: { db: Database; tokens: Tokens },
   identity: Identity,
   rules: SignInRules,
   origin: RequestOrigin,
 ): Promise<AuthenticationResult> {
-  const attempt = () => db.transaction((tx) => openAccount(tx, tokens, identity, rules, origin))
+  const attempt = () =>
+    db.transaction(async (tx) =>
+      openLastOrganization(tx, tokens, await findAccount(tx, identity, rules, origin), origin),
+    )
   try {
     return await attempt()
   } catch (error) {
-    // Somebody registered the same address in between: now there is an account to decide about.
+    // Somebody registered the same address in the meantime, so now there is an account to find.
     if (error instanceof AppError && error.code === 'conflict') return attempt()
     throw error
   }
 }
 
-async function openAccount(
+async function findAccount(
   tx: Queryable,
-  tokens: Tokens,
   identity: Identity,
   rules: SignInRules,
   origin: RequestOrigin,
-): Promise<AuthenticationResult> {
+): Promise<Account> {
   await lockIdentity(tx, identity)
-  const account =
+  return (
     (await findLinked(tx, identity)) ??
-    (await adoptByAddress(tx, identity, origin)) ??
+    (await linkByAddress(tx, identity, origin)) ??
     (await createAccount(tx, identity, rules, origin))
-  return openLastOrganization(tx, tokens, account, origin)
+  )
 }
 
 const lockIdentity = (tx: Queryable, { issuer, subject }: Identity) =>
   lockForTransaction(tx, JSON.stringify(['identity', issuer, subject]))
 
-/** Name and picture are the provider's at every sign-in. */
+/** Name and picture are copied from the provider at every sign-in. */
 async function findLinked(tx: Queryable, identity: Identity): Promise<Account | null> {
   const linked = await tx.first<{ user_id: string }>(sql`
     UPDATE user_identities SET last_used_at = now(), email = ${identity.email}
@@ -78,35 +79,35 @@ const refreshProfile = (tx: Queryable, userId: string, identity: Identity): Prom
     UPDATE users SET name = coalesce(${identity.name}::text, name), avatar_url = ${identity.avatar_url}, updated_at = now()
      WHERE id = ${userId} RETURNING id, email, name`)
 
-async function adoptByAddress(tx: Queryable, identity: Identity, origin: RequestOrigin): Promise<Account | null> {
+async function linkByAddress(tx: Queryable, identity: Identity, origin: RequestOrigin): Promise<Account | null> {
   if (identity.email === null) throw new SignInError('email_missing')
   const account = await tx.first<{ id: string; organization_id: string | null; is_proven: boolean }>(sql`
     SELECT id, last_organization_id AS organization_id, email_verified_at IS NOT NULL AS is_proven
       FROM users WHERE email = ${identity.email} FOR UPDATE`)
   if (!account) return null
   if (!identity.email_verified) throw new SignInError('email_not_verified')
-  // A second identity with the same address is how a recycled mailbox looks.
+  // The address may have been given to another person since, so a second identity never opens the account.
   if (await hasIdentity(tx, account.id)) throw new SignInError('already_linked')
   await addIdentity(tx, account.id, identity)
-  const adopted = (await refreshProfile(tx, account.id, identity))!
-  const actor = actorIn(account.organization_id, adopted, origin)
+  const linked = (await refreshProfile(tx, account.id, identity))!
+  const actor = actorIn(account.organization_id, linked, origin)
   const details = { issuer: identity.issuer, by: 'verified address' }
   await audit(tx, actor, 'identity.linked', { type: 'user', id: account.id }, details)
-  if (!account.is_proven) await shedPassword(tx, actor)
-  return adopted
+  if (!account.is_proven) await removeUnprovenPassword(tx, actor)
+  return linked
 }
 
 /**
- * Addresses are not verified at registration, so whoever set the password may not be the one whom the provider has now
- * proven to be the owner of the address: the password goes, and with it every session that it opened.
+ * Addresses are not verified at registration, so the password may have been set by somebody else than the owner of the
+ * address, which the provider has now verified. The password is removed and all sessions end.
  */
-async function shedPassword(tx: Queryable, actor: ReturnType<typeof actorIn>): Promise<void> {
+async function removeUnprovenPassword(tx: Queryable, actor: ReturnType<typeof actorIn>): Promise<void> {
   const { user_id } = actor
-  const shed = await tx.first<{ had_password: boolean }>(sql`
+  const removed = await tx.first<{ had_password: boolean }>(sql`
     UPDATE users u SET password_hash = NULL, email_verified_at = now() FROM users old
      WHERE u.id = ${user_id} AND old.id = u.id RETURNING old.password_hash IS NOT NULL AS had_password`)
   await closeOtherSessions(tx, user_id, null)
-  if (shed!.had_password) await audit(tx, actor, 'user.password_removed', { type: 'user', id: user_id })
+  if (removed!.had_password) await audit(tx, actor, 'user.password_removed', { type: 'user', id: user_id })
 }
 
 async function createAccount(
@@ -134,7 +135,7 @@ async function createAccount(
   return user
 }
 
-/** Links an identity to a person who is signed in already. Linking the same one again changes nothing. */
+/** Links an identity to a signed-in person. Linking the same one again changes nothing. */
 export async function linkIdentity(
   db: Database,
   person: { user_id: string; organization_id: string | null },
@@ -173,7 +174,7 @@ export async function unlinkIdentity(db: Database, actor: Actor): Promise<void> 
     if (!user?.has_password) {
       throw new AppError(
         'invalid_input',
-        'You have no password, so you could not sign in any more; ask the operator to set one first',
+        'You have no password, so you could no longer sign in; ask the operator to set one first',
       )
     }
     await tx.execute(sql`DELETE FROM user_identities WHERE user_id = ${actor.user_id}`)

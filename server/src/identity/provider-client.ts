@@ -1,6 +1,6 @@
 /**
- * The conversation with the identity provider: OpenID Connect by discovery, or plain OAuth 2.0 by explicit addresses.
- * Both are the authorization code flow with PKCE. Everything goes out by the egress policy.
+ * The client of the identity provider: OpenID Connect with discovery, or plain OAuth 2.0 with explicit addresses. Both use
+ * the authorization code flow with PKCE. All requests obey the egress policy.
  */
 import * as oidc from 'openid-client'
 import type { Config } from '../config/config.ts'
@@ -20,7 +20,7 @@ export type ProviderSettings = Pick<
   | 'IDP_SCOPE'
 >
 
-/** What one sign-in keeps to itself until the provider answers. */
+/** The secrets of one sign-in until the provider answers. */
 export interface Challenge {
   state: string
   nonce: string
@@ -31,7 +31,7 @@ export interface ProviderClient {
   makeChallenge(): Challenge
   /** Where to send the browser. Throws a SignInError when the provider cannot be reached. */
   authorizationUrl(challenge: Challenge): Promise<string>
-  /** Exchanges what the provider sent back for the person it stands for. `query` is the callback's, as it came. */
+  /** Exchanges the authorization code for the person's identity. `query` is the callback's query string, unchanged. */
   identify(query: string, challenge: Challenge): Promise<Identity>
 }
 
@@ -39,7 +39,7 @@ const timeoutSeconds = 10
 const maxAnswerBytes = 1024 * 1024
 const rediscoverAfterMs = 60 * 60 * 1000
 
-/** Null where no provider is configured. */
+/** Null if no provider is configured. */
 export function createProviderClient(settings: ProviderSettings, egress: Egress): ProviderClient | null {
   const clientId = settings.IDP_CLIENT_ID
   if (clientId === undefined) return null
@@ -139,7 +139,7 @@ function createPlainFlow(settings: ProviderSettings, clientId: string, egress: E
     usesNonce: false,
     configuration: async () => configuration,
     async identify(_configuration, url, challenge) {
-      // Plain providers have no issuer that could be compared with.
+      // Plain OAuth 2.0 has no issuer to compare with.
       url.searchParams.delete('iss')
       const tokens = await oidc.authorizationCodeGrant(configuration, url, {
         pkceCodeVerifier: challenge.code_verifier,
@@ -188,7 +188,7 @@ function fetchOf(egress: Egress): oidc.CustomFetch {
   return asFetch(egress, { timeoutMs: timeoutSeconds * 1000, maxBytes: maxAnswerBytes })
 }
 
-/** Discovers once for all who wait, again after an hour, and goes on with what it knows while the provider is away. */
+/** Discovers once for all waiting requests and again after an hour. If that fails, the last known answer is used. */
 function remember(discover: () => Promise<oidc.Configuration>): () => Promise<oidc.Configuration> {
   let known: { configuration: oidc.Configuration; at: number } | null = null
   let running: Promise<oidc.Configuration> | null = null

@@ -4,9 +4,9 @@ import { SignInError } from './provider-errors.ts'
 export interface Identity {
   issuer: string
   subject: string
-  /** Lower case; null where the provider gives none. */
+  /** Lower case; null if the provider gives none. */
   email: string | null
-  /** Only what the provider says outright counts. */
+  /** True only if the provider says so explicitly. */
   email_verified: boolean
   name: string | null
   avatar_url: string | null
@@ -18,7 +18,7 @@ const emailForm = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)*$/
 
 /**
  * Reads OpenID claims, and the names that plain OAuth 2.0 providers use for the same. Address and verification come from
- * one answer: `email_verified` of one must never vouch for the `email` of another.
+ * one answer: `email_verified` of one answer must never count for the `email` of another.
  */
 export function readIdentity(issuer: string, claims: Claims): Identity {
   const subject = readSubject(claims.sub ?? claims.id ?? claims.user_id)
@@ -38,7 +38,7 @@ function readSubject(value: unknown): string | null {
   return typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : readText(value, 500)
 }
 
-/** A text without what PostgreSQL cannot store or a page cannot show. */
+/** A text without characters that PostgreSQL cannot store or a page cannot show. */
 function readText(value: unknown, maxLength: number): string | null {
   if (typeof value !== 'string') return null
   const text = value

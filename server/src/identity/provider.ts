@@ -1,10 +1,10 @@
 /**
- * Signing in at an identity provider: away and back.
+ * Signing in at an identity provider.
  *
- * Away: a row holds the hash of `state`, the code verifier and the nonce for ten minutes, and the browser gets a ticket
- * in a cookie whose hash is in the row as well. Back: the row is taken, once, by whoever brings both the state and the
- * ticket. A state seen in a log, sent to somebody else or brought a second time therefore opens nothing. The ticket
- * carries the invitation too, so that no usable token of one is stored; it is handed back for the person to accept.
+ * On the way out a row keeps the hash of `state`, the code verifier and the nonce for ten minutes, and the browser gets a
+ * random cookie whose hash is in the row as well. On the way back the row is deleted by the request that brings both the
+ * state and the cookie. So a state that was seen in a log, sent to another browser or used before opens nothing. The cookie
+ * carries the invitation too, so that no usable invitation token is stored; it is handed back for the person to accept.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Database, type Queryable, sql } from '../database/database.ts'
@@ -18,21 +18,21 @@ import type { Tokens } from './tokens.ts'
 
 export const STATE_SECONDS = 600
 
-export interface Departure {
+export interface StartedSignIn {
   /** Where the browser goes. */
   url: string
-  ticket_name: string
-  ticket: string
+  cookie_name: string
+  cookie: string
 }
 
-export type Arrival =
-  | { outcome: 'signed_in'; result: AuthenticationResult; invitation: string | null }
-  | { outcome: 'linked' }
+export type SignInOutcome =
+  | { kind: 'signed_in'; result: AuthenticationResult; invitation: string | null }
+  | { kind: 'linked' }
 
 const hash = (text: string) => createHash('sha256').update(text).digest()
 
-/** One ticket per sign-in, so that two tabs do not disturb each other. */
-const ticketName = (state: string) => `sluice_idp_${hash(`name ${state}`).toString('hex').slice(0, 12)}`
+/** One cookie per sign-in, so that two tabs do not disturb each other. */
+const cookieName = (state: string) => `sluice_idp_${hash(`name ${state}`).toString('hex').slice(0, 12)}`
 
 export function requireProvider(client: ProviderClient | null): ProviderClient {
   if (client) return client
@@ -42,57 +42,61 @@ export function requireProvider(client: ProviderClient | null): ProviderClient {
   )
 }
 
-export async function depart(
+export async function beginSignIn(
   db: Queryable,
   client: ProviderClient,
   purpose: { invitation?: string | undefined; link?: Pick<Actor, 'user_id' | 'organization_id'> },
-): Promise<Departure> {
+): Promise<StartedSignIn> {
   const challenge = client.makeChallenge()
   const url = await client.authorizationUrl(challenge)
   const secret = randomBytes(32).toString('base64url')
-  const ticket = purpose.invitation === undefined ? secret : `${secret}.${purpose.invitation}`
+  const cookie = purpose.invitation === undefined ? secret : `${secret}.${purpose.invitation}`
   await db.execute(sql`
     INSERT INTO idp_states (state_hash, browser_hash, code_verifier, nonce, link_user_id, link_organization_id, expires_at)
-    VALUES (${hash(challenge.state)}, ${hash(ticket)}, ${challenge.code_verifier}, ${challenge.nonce},
+    VALUES (${hash(challenge.state)}, ${hash(cookie)}, ${challenge.code_verifier}, ${challenge.nonce},
             ${purpose.link?.user_id ?? null}, ${purpose.link?.organization_id ?? null},
             now() + make_interval(secs => ${STATE_SECONDS}))`)
-  return { url, ticket, ticket_name: ticketName(challenge.state) }
+  return { url, cookie, cookie_name: cookieName(challenge.state) }
 }
 
 export interface Callback {
-  /** As it came, with everything the provider put into it. */
+  /** Exactly as the provider sent it. */
   query: string
-  /** The ticket that the browser brought under this name. */
-  ticket(name: string): string | undefined
+  /** The cookie that the browser brought under this name. */
+  cookie(name: string): string | undefined
 }
 
-/** The name of the cookie that a callback uses up, so that it can be removed whatever comes of it. */
-export function ticketNameOf(query: string): string | null {
+/** The name of the cookie that a callback uses up, so that it can be removed even if the sign-in fails. */
+export function cookieNameOf(query: string): string | null {
   const state = readState(query)
-  return state === null ? null : ticketName(state)
+  return state === null ? null : cookieName(state)
 }
 
-export async function arrive(
-  db: Database,
-  tokens: Tokens,
-  client: ProviderClient,
-  signup: SignInRules['signup'],
+export interface SignInTools {
+  db: Database
+  tokens: Tokens
+  client: ProviderClient
+  signup: SignInRules['signup']
+}
+
+export async function finishSignIn(
+  { db, tokens, client, signup }: SignInTools,
   callback: Callback,
   origin: RequestOrigin,
-): Promise<Arrival> {
+): Promise<SignInOutcome> {
   const state = readState(callback.query)
-  const ticket = state === null ? undefined : callback.ticket(ticketName(state))
-  if (state === null || ticket === undefined) throw new SignInError('invalid_state')
-  const journey = await takeJourney(db, state, ticket)
-  const identity = await client.identify(callback.query, journey)
-  if (journey.link_user_id !== null) {
-    const person = { user_id: journey.link_user_id, organization_id: journey.link_organization_id }
+  const cookie = state === null ? undefined : callback.cookie(cookieName(state))
+  if (state === null || cookie === undefined) throw new SignInError('invalid_state')
+  const pending = await takePending(db, state, cookie)
+  const identity = await client.identify(callback.query, pending)
+  if (pending.link_user_id !== null) {
+    const person = { user_id: pending.link_user_id, organization_id: pending.link_organization_id }
     await linkIdentity(db, person, identity, origin)
-    return { outcome: 'linked' }
+    return { kind: 'linked' }
   }
-  const invitation = ticket.includes('.') ? ticket.slice(ticket.indexOf('.') + 1) : null
-  const result = await signInWithIdentity(db, tokens, identity, { signup, invitation }, origin)
-  return { outcome: 'signed_in', result, invitation }
+  const invitation = cookie.includes('.') ? cookie.slice(cookie.indexOf('.') + 1) : null
+  const result = await signInWithIdentity({ db, tokens }, identity, { signup, invitation }, origin)
+  return { kind: 'signed_in', result, invitation }
 }
 
 /** Null unless there is exactly one. */
@@ -101,14 +105,14 @@ function readState(query: string): string | null {
   return states.length === 1 && states[0] !== '' ? states[0]! : null
 }
 
-interface Journey extends Challenge {
+interface PendingSignIn extends Challenge {
   link_user_id: string | null
   link_organization_id: string | null
 }
 
-async function takeJourney(db: Queryable, state: string, ticket: string): Promise<Journey> {
-  const row = await db.first<Omit<Journey, 'state'> & { fresh: boolean }>(sql`
-    DELETE FROM idp_states WHERE state_hash = ${hash(state)} AND browser_hash = ${hash(ticket)}
+async function takePending(db: Queryable, state: string, cookie: string): Promise<PendingSignIn> {
+  const row = await db.first<Omit<PendingSignIn, 'state'> & { fresh: boolean }>(sql`
+    DELETE FROM idp_states WHERE state_hash = ${hash(state)} AND browser_hash = ${hash(cookie)}
     RETURNING code_verifier, nonce, link_user_id, link_organization_id, expires_at > now() AS fresh`)
   if (!row) throw new SignInError('invalid_state')
   if (!row.fresh) throw new SignInError('state_expired')

@@ -1,6 +1,6 @@
 /**
- * How often one client may register. Registering tells whether an address has an account (409), so an attempt that hears
- * this counts for many: a client learns it of twenty addresses in 15 minutes and then has to wait.
+ * How often one client may register. The answer to a registration reveals whether an address has an account (409), so such
+ * an attempt counts for many: a client can test twenty addresses in 15 minutes and then has to wait.
  */
 import type { Queryable } from '../database/database.ts'
 import { countAttempt, refuseTooMany } from './attempts.ts'
@@ -13,7 +13,7 @@ const keyOf = (client: string) => `register ${client}`
 export async function countRegistration(db: Queryable, client: string): Promise<void> {
   const limit = { key: keyOf(client), most: REGISTRATIONS_PER_CLIENT }
   const refuse = () => refuseTooMany(db, 'registrations from your network', [limit])
-  // Before counting, so that a flood costs reads alone; and after it, because many may have passed the first look at once.
+  // Checked before counting, so that a flood costs only reads, and after it, because many may pass the first check at once.
   await refuse()
   if ((await countAttempt(db, [limit.key])) > limit.most) await refuse()
 }

@@ -20,7 +20,7 @@ export interface Registration {
   email: string
   password: string
   name: string
-  /** Not used with an invitation. */
+  /** Ignored with an invitation. */
   organization_name?: string
   invitation_token?: string
 }
@@ -28,20 +28,18 @@ export interface Registration {
 export type Signup = 'open' | 'invited'
 
 export async function register(
-  db: Database,
-  tokens: Tokens,
-  signup: Signup,
+  { db, tokens, signup }: { db: Database; tokens: Tokens; signup: Signup },
   input: Registration,
   origin: RequestOrigin,
 ): Promise<AuthenticationResult> {
   requireStrongPassword(input.password)
-  const place = choosePlace(signup, input)
+  const choice = chooseOrganization(signup, input)
   const email = normalizeEmail(input.email)
   const client = networkOf(origin.client_address)
   await countRegistration(db, client)
   const requireOpen = async (tx: Queryable) => {
-    if ('invitation' in place)
-      await requireOpenInvitation(tx, place.invitation, {
+    if ('invitation' in choice)
+      await requireOpenInvitation(tx, choice.invitation, {
         field: 'invitation_token',
         opensAccount: signup === 'invited',
       })
@@ -54,7 +52,7 @@ export async function register(
       await requireOpen(tx)
       const name = input.name.trim()
       const user = await createUser(tx, { email, name, password_hash, avatar_url: null, email_verified: false })
-      const organizationId = await enterPlace(tx, place, user, origin)
+      const organizationId = await enterOrganization(tx, choice, user, origin)
       const actor = { ...origin, user_id: user.id, email, organization_id: organizationId, api_key_id: null }
       await audit(tx, actor, 'user.registered', { type: 'user', id: user.id })
       return openSession(tx, tokens, { user_id: user.id, organization_id: organizationId, origin })
@@ -65,9 +63,9 @@ export async function register(
   }
 }
 
-type Place = { invitation: string } | { organization_name: string }
+type OrganizationChoice = { invitation: string } | { organization_name: string }
 
-function choosePlace(signup: Signup, { invitation_token, organization_name }: Registration): Place {
+function chooseOrganization(signup: Signup, { invitation_token, organization_name }: Registration): OrganizationChoice {
   if (invitation_token !== undefined) return { invitation: invitation_token }
   if (signup === 'invited')
     throw new AppError(
@@ -79,13 +77,13 @@ function choosePlace(signup: Signup, { invitation_token, organization_name }: Re
   return { organization_name }
 }
 
-/** The id of the organization that the new account begins in. */
-async function enterPlace(
+/** The id of the organization that the new account belongs to. */
+async function enterOrganization(
   tx: Queryable,
-  place: Place,
+  choice: OrganizationChoice,
   user: { id: string; email: string },
   origin: RequestOrigin,
 ): Promise<string> {
-  if ('invitation' in place) return (await joinByInvitation(tx, user, place.invitation, origin)).organization_id
-  return (await createOrganization(tx, user, place.organization_name, origin)).id
+  if ('invitation' in choice) return (await joinByInvitation(tx, user, choice.invitation, origin)).organization_id
+  return (await createOrganization(tx, user, choice.organization_name, origin)).id
 }

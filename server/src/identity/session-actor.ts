@@ -13,11 +13,11 @@ type SessionRow = Omit<
   Actor,
   'session_id' | 'user_id' | 'organization_id' | 'domain_roles' | 'scope' | keyof RequestOrigin
 > & {
-  /** Each a domain and a role, with a blank between: an array costs the database less than an object. */
+  /** `domain_id role` each: an array costs the database less than an object. */
   domain_roles: string[]
 }
 
-/** Null where the session, the membership or the key behind it is gone. */
+/** Null if the session, the membership or the key that opened the session is gone. */
 export async function findSessionActor(
   db: Queryable,
   { sid, org, sub }: AccessClaims,

@@ -2,8 +2,8 @@
  * Sessions: one per sign-in, in one organization, carried by a family of refresh tokens of which only the newest counts.
  *
  * A refresh token is used once. Presented again within 30 seconds it still works, because two tabs of a browser may race:
- * both get a successor, and the first of these to be used ends the other and its parent. A token that has ended, or was
- * used longer ago, and still comes back was stolen from or by whoever presents it, so the whole family ends.
+ * both get a successor, and the first successor that is used ends the other one and their parent. A token that comes back
+ * later than that has been stolen, so the whole family ends.
  */
 import { createHash } from 'node:crypto'
 import type { Database } from '../database/database.ts'
@@ -25,8 +25,8 @@ export interface AuthenticationResult {
   organization: { id: string; name: string; slug: string }
 }
 
-/** Of a session `s`: it was not ended, nor was the key that opened it, if one did. */
-const sessionStands = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
+/** Of a session `s`: neither the session nor the API key that opened it, if any, has ended. */
+const sessionIsValid = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
   SELECT 1 FROM api_keys k WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))`
 
 const hashToken = (token: string) => createHash('sha256').update(token).digest()
@@ -34,14 +34,14 @@ const hashToken = (token: string) => createHash('sha256').update(token).digest()
 export interface NewSession {
   user_id: string
   organization_id: string
-  /** A session that a key opened ends with the key, and whatever is closed to keys stays closed to it. */
+  /** A session that an API key opened ends with the key and may do no more than the key. */
   api_key_id?: string | null
   origin?: RequestOrigin
 }
 
 const LONGEST_USER_AGENT = 300
 
-/** Opens a session in an organization the user belongs to and remembers it as the one used last. */
+/** Opens a session in an organization the user belongs to, and records it as the organization used last. */
 export async function openSession(tx: Queryable, tokens: Tokens, opened: NewSession): Promise<AuthenticationResult> {
   const { user_id, organization_id, api_key_id = null, origin } = opened
   const session = await tx.first<{ id: string }>(sql`
@@ -57,7 +57,7 @@ interface Issue {
   session_id: string
   user_id: string
   organization_id: string
-  /** The refresh token that these take the place of. */
+  /** The refresh token that these replace. */
   parent_hash?: Buffer
 }
 
@@ -102,7 +102,7 @@ export async function refreshSession(
   const refused = new AppError('unauthenticated', 'The refresh token is not valid or no longer valid; sign in again')
   const claims = await tokens.verifyRefresh(refreshToken)
   if (!claims) throw refused
-  // A replay must end the family although the caller is refused, so the refusal comes after the commit.
+  // A replay must end the family even though the caller is refused, so the error is thrown after the commit.
   const result = await db.transaction(async (tx) => {
     const token = await lockToken(tx, hashToken(refreshToken), claims.sid)
     if (!token?.alive) return null
@@ -125,7 +125,7 @@ interface LockedToken {
   session_id: string
   user_id: string
   organization_id: string
-  /** The session stands. */
+  /** The session has not ended. */
   alive: boolean
   /** A sibling or a successor was used. */
   superseded: boolean
@@ -133,14 +133,16 @@ interface LockedToken {
   replayed: boolean
 }
 
-/** With its session, so that one family is dealt with by one request at a time. */
-const lockToken = (tx: Queryable, tokenHash: Buffer, sessionId: string): Promise<LockedToken | null> =>
-  tx.first(sql`
+/** Locks the session, so that only one request at a time handles a family of tokens. */
+async function lockToken(tx: Queryable, tokenHash: Buffer, sessionId: string): Promise<LockedToken | null> {
+  await tx.execute(sql`SELECT 1 FROM sessions WHERE id = ${sessionId} FOR UPDATE`)
+  return tx.first(sql`
     SELECT t.token_hash, t.parent_hash, t.session_id, s.user_id, s.organization_id,
-           s.expires_at > now() AND ${sessionStands} AS alive, t.superseded_at IS NOT NULL AS superseded,
+           s.expires_at > now() AND ${sessionIsValid} AS alive, t.superseded_at IS NOT NULL AS superseded,
            coalesce(least(t.used_at, t.superseded_at) < now() - make_interval(secs => ${RACE_GRACE_SECONDS}), false) AS replayed
       FROM refresh_tokens t JOIN sessions s ON s.id = t.session_id
-     WHERE t.token_hash = ${tokenHash} AND s.id = ${sessionId} FOR UPDATE`)
+     WHERE t.token_hash = ${tokenHash} AND s.id = ${sessionId}`)
+}
 
 async function exchangeToken(
   tx: Queryable,
@@ -169,21 +171,21 @@ export interface SessionRow {
   expires_at: string
   client_address: string | null
   user_agent: string | null
-  /** The one that asks. */
+  /** The session of this request. */
   current: boolean
 }
 
-/** The sessions of a person that stand, in all their organizations, the one used last first. */
+/** The open sessions of a person in all their organizations, the one used last first. */
 export const listSessions = (db: Queryable, actor: Pick<Actor, 'user_id' | 'session_id'>): Promise<SessionRow[]> =>
   db.query(sql`
     SELECT s.id, jsonb_build_object('id', o.id, 'name', o.name) AS organization, s.created_at, s.last_used_at, s.expires_at,
            s.client_address, s.user_agent, s.id = ${actor.session_id} AS current
       FROM sessions s JOIN organizations o ON o.id = s.organization_id
       JOIN memberships m ON m.organization_id = s.organization_id AND m.user_id = s.user_id
-     WHERE s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionStands}
+     WHERE s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionIsValid}
      ORDER BY s.last_used_at DESC, s.id LIMIT ${MOST_LISTED}`)
 
-/** Somebody who signs in by a script every minute has thousands; the newest tell enough. */
+/** Somebody who signs in with a script every minute has thousands of sessions. */
 const MOST_LISTED = 1000
 
 /** Ends one of the person's own sessions. */
@@ -191,7 +193,7 @@ export async function endSession(db: Database, actor: Actor, id: string): Promis
   await db.transaction(async (tx) => {
     const ended = await tx.execute(sql`
       UPDATE sessions s SET revoked_at = now()
-       WHERE s.id = ${id} AND s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionStands}`)
+       WHERE s.id = ${id} AND s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionIsValid}`)
     if (ended === 0) throw notFound('Session')
     await forgetLinks(tx, actor.user_id)
     await audit(tx, actor, 'session.closed', { type: 'session', id })
@@ -209,7 +211,7 @@ export async function closeSession(
   })
 }
 
-/** Ends every session of a user but one: after a password change, whoever else is signed in has to sign in again. */
+/** Ends all sessions of a user except one, after a password change for example. */
 export async function closeOtherSessions(tx: Queryable, userId: string, keep: string | null): Promise<void> {
   await tx.execute(
     sql`UPDATE sessions SET revoked_at = now() WHERE user_id = ${userId} AND revoked_at IS NULL AND id IS DISTINCT FROM ${keep}`,
@@ -217,7 +219,7 @@ export async function closeOtherSessions(tx: Queryable, userId: string, keep: st
   await forgetLinks(tx, userId)
 }
 
-/** A link to the identity provider that was begun by a session must not be completed after its end. */
+/** A link to the identity provider that a session started must not be completed after the session has ended. */
 const forgetLinks = (tx: Queryable, userId: string): Promise<number> =>
   tx.execute(sql`DELETE FROM idp_states WHERE link_user_id = ${userId}`)
 

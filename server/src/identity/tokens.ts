@@ -1,6 +1,6 @@
 /**
- * Access and refresh tokens: JWTs signed with a shared secret. A verified access token is remembered, for verifying is
- * the dearest part of a request; whether its session and membership still stand is read from the database every time.
+ * Access and refresh tokens: JWTs signed with a shared secret. Verified access tokens are cached, because
+ * verification is the most expensive part of a request. Session and membership are still read from the database every time.
  */
 import { randomUUID } from 'node:crypto'
 import { jwtVerify, SignJWT } from 'jose'
@@ -27,11 +27,11 @@ export interface TokenSettings {
 export interface Tokens {
   signAccess(claims: { sub: string; org: string; sid: string }): Promise<string>
   signRefresh(claims: { sub: string; sid: string }): Promise<string>
-  /** Null for whatever is not a valid, unexpired token of the kind. */
+  /** Null unless it is a valid, unexpired token of this kind. */
   verifyAccess(token: string): Promise<AccessClaims | null>
   verifyRefresh(token: string): Promise<RefreshClaims | null>
   accessSeconds: number
-  /** A session is kept as long as any token of it could be valid. */
+  /** A session is kept for as long as one of its tokens could be valid. */
   sessionSeconds: number
 }
 

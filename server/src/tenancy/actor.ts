@@ -1,11 +1,11 @@
-/** Who is asking: a person in one organization, signed in or by API key, with the request they came with. */
+/** Who sends a request: a person in one organization, signed in or with an API key. */
 import { AppError } from '../errors.ts'
 import { can, type KeyScope, type Permission, type Powers, type Role } from './permissions.ts'
 
 export interface RequestOrigin {
   request_id: string
   client_address: string
-  /** As the client calls itself; kept with the sessions that it opens. */
+  /** The User-Agent header, kept with the sessions that the request opens. */
   user_agent?: string | undefined
 }
 
@@ -25,7 +25,7 @@ export interface Actor extends RequestOrigin {
   session_id: string | null
   /** The key that was used, or that opened the session. */
   api_key_id: string | null
-  /** Null exactly where api_key_id is. */
+  /** Null if and only if api_key_id is null. */
   scope: KeyScope | null
 }
 

@@ -1,8 +1,8 @@
 /**
  * API keys: `svc_live_`, 32 random URL-safe characters, and 3 characters of checksum, 44 in all. The checksum lets a
- * mistyped key be refused without asking the database. Only the SHA-256 is stored: the key is random enough that nothing
- * slower is needed, and it can be found by one indexed read. A key has the power that its creator has at this moment, less
- * what its own scope takes away.
+ * mistyped key be refused without a database query. Only the SHA-256 is stored: the key is random enough that nothing
+ * slower is needed, and one index look-up finds it. A key may do what its creator may do at the moment of the request,
+ * within the limits of its own scope.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
@@ -32,7 +32,7 @@ export const hasValidChecksum = (key: string): boolean =>
 
 type ActorOfKey = Omit<Actor, 'session_id' | 'request_id' | 'client_address' | 'api_key_id'> & { api_key_id: string }
 
-/** The actor behind a key, or null. Role and overrides are those that its creator has now. */
+/** The actor of a key, or null. Role and domain roles are the current ones of its creator. */
 export async function findApiKey(db: Queryable, key: string): Promise<ActorOfKey | null> {
   if (!hasValidChecksum(key)) return null
   const row = await db.first<
@@ -46,18 +46,18 @@ export async function findApiKey(db: Queryable, key: string): Promise<ActorOfKey
       JOIN memberships m ON m.user_id = k.created_by AND m.organization_id = k.organization_id
       JOIN users u ON u.id = k.created_by
       JOIN organizations o ON o.id = k.organization_id
-     WHERE k.key_hash = ${hash(key)} AND ${STANDS}`)
+     WHERE k.key_hash = ${hash(key)} AND ${IS_VALID}`)
   if (!row) return null
   const { scopes, ...actor } = row
   return { ...actor, role: lesserRole(row.role, scopes.role), domain_roles: row.domain_roles ?? {}, scope: scopes }
 }
 
 /** Of a key `k`: it was not revoked and has not expired. */
-const STANDS = sql`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`
+const IS_VALID = sql`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`
 
-/** The limits of a key that a session was opened with; null where the key has ended, and the session with it. */
+/** The limits of the key that opened a session; null if the key, and so the session, has ended. */
 export const findKeyScope = async (db: Queryable, keyId: string): Promise<KeyScope | null> =>
-  (await db.first<{ scopes: KeyScope }>(sql`SELECT k.scopes FROM api_keys k WHERE k.id = ${keyId} AND ${STANDS}`))
+  (await db.first<{ scopes: KeyScope }>(sql`SELECT k.scopes FROM api_keys k WHERE k.id = ${keyId} AND ${IS_VALID}`))
     ?.scopes ?? null
 
 export interface ApiKeyRow {
@@ -98,10 +98,10 @@ export interface ApiKeyInput extends WantedScope {
   expires_in_days: number | null
 }
 
-/** A key that is made with a key has at most its limits, expires no later, and is revoked with it. */
+/** A key that is created with a key has at most its limits, expires no later, and is revoked with it. */
 export async function createApiKey(db: Database, actor: Actor, input: ApiKeyInput): Promise<NewApiKey> {
   if (actor.api_key_id !== null && actor.session_id !== null)
-    throw new AppError('forbidden', 'A session that an API key opened makes no API keys; sign in as a person')
+    throw new AppError('forbidden', 'A session that an API key opened cannot create API keys; sign in as a person')
   const key = makeApiKey()
   return db.transaction(async (tx) => {
     const role = await lockOwnRole(tx, actor, 'api_keys:write')
@@ -124,21 +124,21 @@ export async function createApiKey(db: Database, actor: Actor, input: ApiKeyInpu
   })
 }
 
-/** Keys that are made with each other have one creator, and one lock orders what happens to them. */
+/** Keys that were created with each other have the same creator; one lock serializes changes to them. */
 const lockKeysOf = (tx: Queryable, organizationId: string, creatorId: string) =>
   lockForTransaction(tx, JSON.stringify(['api keys', organizationId, creatorId]))
 
-/** When the key that makes another one expires; it may have been revoked since the request was let in. */
+/** When the parent key expires. It may have been revoked since the request was authenticated. */
 async function lockParent(tx: Queryable, actor: Actor, keyId: string): Promise<string | null> {
   await lockKeysOf(tx, actor.organization_id, actor.user_id)
   const parent = await tx.first<{ expires_at: string | null }>(
-    sql`SELECT k.expires_at FROM api_keys k WHERE k.id = ${keyId} AND ${STANDS}`,
+    sql`SELECT k.expires_at FROM api_keys k WHERE k.id = ${keyId} AND ${IS_VALID}`,
   )
   if (!parent) throw new AppError('unauthenticated', 'The API key has expired or was revoked')
   return parent.expires_at
 }
 
-/** Members revoke their own keys, admins and owners any. Keys that were made with it end too. */
+/** Members revoke their own keys, admins and owners any. Keys that were created with it are revoked too. */
 export async function revokeApiKey(db: Database, actor: Actor, id: string): Promise<void> {
   await db.transaction(async (tx) => {
     const role = await lockOwnRole(tx, actor, 'api_keys:write')

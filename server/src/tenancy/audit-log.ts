@@ -1,6 +1,6 @@
 /**
  * Reading the audit log: newest first, in the order of (at, id), which every index of the table ends with. A cursor is
- * the id of the last line that was read, so lines that are added meanwhile shift nothing.
+ * the id of the last line that was read, so new lines do not shift the pages.
  */
 
 import { join, type Queryable, type Statement, sql } from '../database/database.ts'
@@ -28,7 +28,7 @@ export interface AuditFilter {
   action?: string
   object_type?: string
   object_id?: string
-  /** The first moment that counts, and the first that no longer does. */
+  /** From this time on, and before that one. */
   since?: string
   until?: string
 }
@@ -116,7 +116,7 @@ function matching(actor: Actor, { actor_id, action, object_type, object_id, sinc
   return join(conditions, ' AND ')
 }
 
-/** What has the form of a time but is none in PostgreSQL: a 61st second, the year 0. */
+/** Some valid-looking times are not valid in PostgreSQL: a 61st second, the year 0. */
 function requireTime(field: string, text: string): string {
   const time = new Date(text)
   if (Number.isNaN(time.getTime()) || time.getUTCFullYear() < 1 || time.getUTCFullYear() > 9999)

@@ -1,6 +1,6 @@
 /**
- * The audit log. Every change writes one line in its own transaction: if the change is there, so is the line. Details
- * hold names and ids, never a secret or a configuration.
+ * The audit log. Every change writes one line in its own transaction, so there is never one without the other. Details
+ * contain names and ids, never a secret or a configuration.
  */
 
 import { type Queryable, type Statement, sql } from '../database/database.ts'
@@ -51,6 +51,6 @@ export const auditStatement = (
   VALUES (${actor.organization_id}, ${actor.user_id}, ${actor.email}, ${actor.api_key_id}, ${action}, ${object.type}, ${object.id},
           ${JSON.stringify(details)}, ${actor.request_id}, ${actor.client_address})`
 
-/** Which of the fields that there are a change gave. A body may hold others, of any name and length. */
+/** Which of the known fields a change contains. A body may contain others, of any name and length. */
 export const fieldsOf = (input: object, known: readonly string[]): string[] =>
   known.filter((name) => Object.hasOwn(input, name)).sort()

@@ -1,4 +1,4 @@
-/** Domain roles: a higher role inside one domain. They only ever raise, and only what a domain is about. */
+/** Domain roles: a higher role inside one domain. They only add permissions, and only those that concern a domain. */
 
 import { type Database, isDatabaseError, type Queryable, raw, sql, UNIQUE_VIOLATION } from '../database/database.ts'
 import { COUNTED_AT_MOST, type Listed } from '../database/lists.ts'
@@ -87,7 +87,7 @@ async function insertDomainRole(
     return row!
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION))
-      throw new AppError('conflict', 'This member has a role in this domain already; remove it first')
+      throw new AppError('conflict', 'This member already has a role in this domain; remove it first')
     throw error
   }
 }

@@ -32,7 +32,7 @@ export interface DomainInput {
   color?: string | null
 }
 
-/** What PostgreSQL 18 answers where an earlier one gives FOREIGN_KEY_VIOLATION. */
+/** PostgreSQL 18 reports this where earlier versions report FOREIGN_KEY_VIOLATION. */
 const RESTRICT_VIOLATION = '23001'
 
 const ID = raw('d.id')
@@ -78,7 +78,7 @@ export async function createDomain(db: Database, actor: Actor, input: DomainInpu
   })
 }
 
-/** Only what is given changes; null clears a description or a colour. */
+/** Only the given fields change; null clears the description or the color. */
 export async function updateDomain(
   db: Database,
   actor: Actor,
@@ -113,12 +113,12 @@ async function refuseTakenName<T>(name: string, write: () => Promise<T>): Promis
     return await write()
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'domains_name_key'))
-      throw new AppError('conflict', `name: a domain named ${JSON.stringify(name.trim())} exists already`)
+      throw new AppError('conflict', `name: a domain named ${JSON.stringify(name.trim())} already exists`)
     throw error
   }
 }
 
-/** The foreign key of pipelines decides whether the domain is empty: one that is added at the same moment counts. */
+/** The foreign key of pipelines decides whether the domain is empty, so a pipeline that is added concurrently counts. */
 export async function deleteDomain(db: Database, actor: Actor, id: string): Promise<void> {
   try {
     await db.transaction(async (tx) => {

@@ -1,9 +1,9 @@
 /**
- * Invitations: pending → accepted, cancelled or expired. Of a token only its SHA-256 is stored, and every change of an
- * invitation starts from 'pending' under the row's lock, so a token is used once however often it is presented.
+ * Invitations: pending → accepted, cancelled or expired. Only the SHA-256 of a token is stored. Every change of an
+ * invitation starts from 'pending' while its row is locked, so a token works once.
  *
  * Inviting an address and joining with an account of that address take one lock per organization and address. Without
- * it an invitation could slip in between the look at the members and the moment the person becomes one.
+ * it a person could be invited between the check of the members and the moment they become one.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -74,7 +74,7 @@ export async function inviteMember(
   return { ...invitation, invite_url: `${FRONTEND_URL}/accept-invitation?token=${token}` }
 }
 
-/** Expired ones give way, for the index allows one pending invitation per address. */
+/** Expired ones are marked first, because the index allows one pending invitation per address. */
 const expireInvitations = (tx: Queryable, organizationId: string, email: string): Promise<number> =>
   tx.execute(sql`
     UPDATE invitations SET status = 'expired', ended_at = expires_at
@@ -83,7 +83,7 @@ const expireInvitations = (tx: Queryable, organizationId: string, email: string)
 async function refuseMember(tx: Queryable, organizationId: string, email: string): Promise<void> {
   const member = await tx.first(sql`
     SELECT 1 FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = ${organizationId} WHERE u.email = ${email}`)
-  if (member) throw new AppError('conflict', `${email} is a member of this organization already`)
+  if (member) throw new AppError('conflict', `${email} is already a member of this organization`)
 }
 
 async function insertInvitation(
@@ -102,7 +102,7 @@ async function insertInvitation(
     return { ...row!, invited_by_name: actor.name }
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'invitations_pending_key'))
-      throw new AppError('conflict', `An invitation for ${email} is pending already; cancel it to send another one`)
+      throw new AppError('conflict', `An invitation for ${email} is already pending; cancel it to send another one`)
     throw error
   }
 }
@@ -139,7 +139,7 @@ const ended = (status: Exclude<Status, 'pending'>, field = 'token') =>
     `${field}: this invitation ${{ accepted: 'was used', cancelled: 'was cancelled', expired: 'has expired' }[status]}; ask for a new one`,
   )
 
-/** Throws unless an account may be opened with the token: 404 where it is unknown, 400 where it was used or has ended. */
+/** Throws unless an account may be created with the token: 404 if it is unknown, 400 if it was used or has ended. */
 export async function requireOpenInvitation(
   db: Queryable,
   token: string,
@@ -153,25 +153,25 @@ export async function requireOpenInvitation(
   if (opensAccount && row.opened_account_id !== null)
     throw new AppError(
       'invalid_input',
-      `${field}: an account was created with this invitation already; sign in to it and accept the invitation there`,
+      `${field}: an account was already created with this invitation; sign in to it and accept the invitation there`,
     )
 }
 
-/** Notes the one account that was made with the token. False where it opens none (any more). */
+/** Records the one account that is created with the token. False if the token is not valid for that. */
 export const openAccountByInvitation = async (tx: Queryable, token: string, userId: string): Promise<boolean> =>
   (await tx.execute(sql`
     UPDATE invitations SET opened_account_id = ${userId}
      WHERE token_hash = ${hashToken(token)} AND status = 'pending' AND expires_at > now() AND opened_account_id IS NULL`)) ===
   1
 
-/** Who joins: the holder of the token, whatever address it was sent to. */
+/** Who joins: the holder of the token, no matter which address it was sent to. */
 export interface Joiner {
   id: string
   email: string
   api_key_id?: string | null
 }
 
-/** Uses the token up and makes its holder a member. For somebody who is one already the invitation stays open. */
+/** Uses the token and makes its holder a member. If they are one already, the invitation stays pending. */
 export async function joinByInvitation(
   tx: Queryable,
   joiner: Joiner,
@@ -184,7 +184,7 @@ export async function joinByInvitation(
   )
   if (!found) throw notFound('Invitation')
   const { organization_id } = found
-  // The address before the row, as inviting does: in the other order the two could wait for each other.
+  // The address is locked before the row, as in inviteMember: in the opposite order the two could deadlock.
   await lockAddress(tx, organization_id, joiner.email)
   const invitation = await tx.first<{ id: string; email: string; role: Role; status: Status; is_expired: boolean }>(sql`
     SELECT id, email, role, status, expires_at <= now() AS is_expired FROM invitations WHERE token_hash = ${hash} FOR UPDATE`)

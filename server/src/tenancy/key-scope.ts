@@ -1,4 +1,4 @@
-/** Choosing the limits of a new API key: never more than its maker has, whether that is a person or another key. */
+/** The limits of a new API key: never more than its creator may do, whether that is a person or another key. */
 import { type Queryable, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
 import { can, domainPermissions, type KeyScope, type Permission, type Powers, type Role, rank } from './permissions.ts'
@@ -26,7 +26,7 @@ export async function chooseScope(
     if (!can(maker, permission, domainId))
       throw new AppError('forbidden', `scopes.permissions: you do not have ${permission} yourself`)
   }
-  // What is not given is taken over from the key that makes the new one.
+  // A key that creates another one passes its own limits on.
   const limits: KeyScope = { ...maker.scope }
   if (role !== undefined) limits.role = role
   if (scopes !== undefined) limits.permissions = scopes.permissions

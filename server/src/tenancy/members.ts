@@ -1,6 +1,6 @@
 /**
- * Members and their roles. Every change first locks the rows of all who take part, in one order, and decides on what it
- * then sees: two admins who act on each other at the same moment are dealt with one after the other.
+ * Members and their roles. Every change first locks the memberships of everybody involved, always in the same order, and
+ * then decides: two admins who act on each other at the same time are handled one after the other.
  */
 
 import { type Database, type Queryable, sql } from '../database/database.ts'
@@ -21,7 +21,7 @@ export interface MemberRow {
   joined_at: string
 }
 
-// A look-up by index for each member: a plain join reads all users of all organizations once many are asked for.
+// One index look-up per member: with many members PostgreSQL would read all users of all organizations for a plain join.
 const member = sql`
   SELECT u.id, u.email, u.name, u.avatar_url, m.role, m.joined_at FROM memberships m
     JOIN LATERAL (SELECT id, email, name, avatar_url FROM users WHERE id = m.user_id LIMIT 1) u ON true`
@@ -42,7 +42,7 @@ export async function readMember(db: Queryable, actor: Actor, userId: string): P
   return row
 }
 
-/** Locks memberships in the order of their user ids, so that two changes never wait for each other in a circle. */
+/** Locks memberships in the order of their user ids, so that two changes cannot deadlock. */
 export async function lockMembers(
   tx: Queryable,
   organizationId: string,
@@ -54,8 +54,8 @@ export async function lockMembers(
 }
 
 /**
- * Decides again inside the transaction, on the role of this moment, and holds it until the end: whoever is demoted or
- * removed leaves nothing behind that came later than that. Returns the role, or that of the key where it is lower.
+ * Checks the permission again inside the transaction and locks the role until its end, so that nobody changes anything
+ * after they were demoted or removed. Returns the role, or that of the API key if it is lower.
  */
 export async function lockOwnRole(tx: Queryable, actor: Actor, permission: Permission): Promise<Role> {
   const own = await tx.first<{ role: Role }>(sql`
@@ -103,11 +103,11 @@ export async function updateMemberRole(
   })
 }
 
-/** Sessions, keys and sent invitations end with the membership, so that none of them comes back with a later one. */
+/** Sessions, keys and sent invitations end with the membership, so they do not work again after a later invitation. */
 export async function removeMember(db: Database, actor: Actor, userId: string): Promise<void> {
   await db.transaction(async (tx) => {
     const target = await lockTarget(tx, actor, userId, 'remove')
-    // Before the membership goes: whoever accepts one of them at this moment would wait for that while holding its row.
+    // Before the membership is deleted, because somebody who accepts one at this moment holds its row and would wait for us.
     await cancelSentInvitations(tx, actor, userId, 'the inviter was removed')
     await tx.execute(
       sql`DELETE FROM memberships WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
@@ -128,11 +128,11 @@ export async function removeMember(db: Database, actor: Actor, userId: string): 
   })
 }
 
-/** The rules of who may act on whom: nobody on the owner, and an admin not on another admin. */
+/** Who may act on whom: nobody on the owner, and no admin on another admin. */
 async function lockTarget(tx: Queryable, actor: Actor, userId: string, verb: string): Promise<MemberRow> {
   const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
   const target = members.get(userId)
-  // The actor's own role may have changed since the request was let in.
+  // The actor's own role may have changed since the request was authenticated.
   const role = requireRole(members.get(actor.user_id), actor, 'users:manage_roles')
   if (!target) throw notFound('Member')
   if (target.role === 'owner')

@@ -37,17 +37,17 @@ export async function renameOrganization(
   })
 }
 
-/** The old owner becomes an admin and the new one the owner, in one step that nobody can see half of. */
-export async function transferOwnership(db: Database, actor: Actor, heirId: string): Promise<{ message: string }> {
-  const userId = heirId.toLowerCase()
+/** The old owner becomes an admin and the new one the owner, in one transaction. */
+export async function transferOwnership(db: Database, actor: Actor, newOwnerId: string): Promise<{ message: string }> {
+  const userId = newOwnerId.toLowerCase()
   return db.transaction(async (tx) => {
     const members = await lockMembers(tx, actor.organization_id, [actor.user_id, userId])
-    const heir = members.get(userId)
-    if (!heir) throw notFound('Member')
+    const newOwner = members.get(userId)
+    if (!newOwner) throw notFound('Member')
     if (members.get(actor.user_id)?.role !== 'owner')
       throw new AppError('forbidden', 'Only the owner can transfer the ownership')
     if (userId === actor.user_id)
-      throw new AppError('invalid_input', 'user_id: you own this organization already; name another member')
+      throw new AppError('invalid_input', 'user_id: you already own this organization; name another member')
     await tx.execute(
       sql`UPDATE memberships SET role = 'admin' WHERE organization_id = ${actor.organization_id} AND user_id = ${actor.user_id}`,
     )
@@ -59,8 +59,8 @@ export async function transferOwnership(db: Database, actor: Actor, heirId: stri
       actor,
       'organization.transferred',
       { type: 'organization', id: actor.organization_id },
-      { to: heir.email },
+      { to: newOwner.email },
     )
-    return { message: `${heir.name} is now the owner` }
+    return { message: `${newOwner.name} is now the owner` }
   })
 }

@@ -30,7 +30,7 @@ export const permissions = {
 
 export type Permission = keyof typeof permissions
 
-/** What a role held in one domain can raise there. Everything else is about the whole organization. */
+/** What a domain role can add inside its domain. Everything else concerns the whole organization. */
 export const raisedInDomain: readonly Permission[] = [
   'pipelines:read',
   'pipelines:write',
@@ -38,7 +38,7 @@ export const raisedInDomain: readonly Permission[] = [
   'domains:write',
 ]
 
-/** What a key can be limited to one domain for. */
+/** The permissions that a key of one domain can have. */
 export const domainPermissions: readonly Permission[] = ['domains:read', ...raisedInDomain]
 
 /** What no API key may do, whoever made it. */
@@ -46,11 +46,11 @@ const personOnly: readonly Permission[] = ['organization:transfer']
 
 export const keyPermissions = (Object.keys(permissions) as Permission[]).filter((name) => !personOnly.includes(name))
 
-/** The limits of an API key; without any it has all the power of its creator. They only ever take away. */
+/** The limits of an API key. Without any it may do everything that its creator may do. */
 export interface KeyScope {
   role?: Role
   permissions?: Permission[]
-  /** The key reaches the pipelines of this domain and nothing else. */
+  /** The key reaches this domain and its pipelines, and nothing else. */
   domain_id?: string
 }
 
@@ -58,7 +58,7 @@ export interface Powers {
   role: Role
   /** Role overrides by domain id. */
   domain_roles: Readonly<Record<string, Role>>
-  /** Null for a person, an object for whoever came with an API key. */
+  /** Null for a person, an object for an API key. */
   scope: KeyScope | null
 }
 
@@ -89,7 +89,7 @@ export function can(actor: Powers, permission: Permission, domainId: string | nu
   return raised !== undefined && holds(raised, permission)
 }
 
-/** Whether there is any place where the actor may do this: what a route asks before it knows the domain. */
+/** Whether the actor may do this in some domain at least: a route checks this before it knows the domain. */
 export const canSomewhere = (actor: Powers, permission: Permission): boolean =>
   can(actor, permission, actor.scope?.domain_id ?? null) ||
   Object.keys(actor.domain_roles).some((domainId) => can(actor, permission, domainId))

@@ -1,7 +1,7 @@
 import { type Queryable, sql } from '../database/database.ts'
 import { type AuditActor, audit } from './audit.ts'
 
-/** Whoever may no longer invite leaves no open invitation behind: it could bring them back, or an accomplice in. */
+/** Cancels the open invitations of somebody who may no longer invite, because they could use one to come back. */
 export async function cancelSentInvitations(
   tx: Queryable,
   actor: AuditActor,

@@ -1,7 +1,7 @@
 /**
- * What an actor sees of the pipelines of an organization: all of them, unless they came with a key of one domain. These
- * conditions stand after that of the organization in every statement that reads pipelines or runs, so that whatever lies
- * outside the domain is answered as if it did not exist.
+ * Which pipelines of an organization an actor sees: all of them, except with an API key of one domain. These conditions
+ * follow that of the organization in every statement that reads pipelines or runs, so that everything outside the domain
+ * looks as if it did not exist.
  */
 import { raw, type Statement, sql } from '../database/database.ts'
 import type { Powers } from './permissions.ts'
@@ -19,7 +19,7 @@ export function inVisibleDomain(viewer: Viewer, column: Statement = DOMAIN_ID): 
   return domainId === null ? sql`` : sql` AND ${column} = ${domainId}`
 }
 
-/** The same for the id of a pipeline, such as a run has. */
+/** The same for a column that holds the id of a pipeline. */
 export function ofVisiblePipeline(viewer: Viewer, column: Statement): Statement {
   const domainId = visibleDomain(viewer)
   if (domainId === null) return sql``

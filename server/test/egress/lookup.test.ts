@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, limitLookups, lookUpAs } from '../../src/egress/lookup.ts'
 
-test('slow names take some threads and no more, and what nobody waits for is not looked up', async () => {
+test('slow look-ups use a limited number of threads, and an aborted one is not started', async () => {
   const begun: string[] = []
   const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
   const lookup = limitLookups((host) => {
@@ -30,7 +30,7 @@ test('slow names take some threads and no more, and what nobody waits for is not
   assert.deepEqual(begun.slice(3), ['f', 'g'], 'both places are free again')
 })
 
-test('an organization with silent names uses one lane, and others take turns with it', async () => {
+test('an organization whose DNS is silent uses one lane, and the others take turns', async () => {
   const begun: string[] = []
   const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
   const lookup = limitLookups((host) => {

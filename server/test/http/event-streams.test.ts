@@ -10,7 +10,7 @@ const MB = 'x'.repeat(1024 * 1024)
 const limits: StreamLimits = { inAll: 5, perOrganization: 3, writeMs: 30_000 }
 const isRefused = (error: unknown) => error instanceof AppError && error.code === 'too_many_requests'
 
-/** A server whose one route is a stream; `served` resolves when the first one has given its place back. */
+/** A server whose one route is a stream; `served` resolves when the first one has released its slot. */
 async function startServer(
   t: TestContext,
   streams: EventStreams,
@@ -40,7 +40,7 @@ async function startServer(
   }
 }
 
-test('a place is taken before anything is awaited, and given back at the end', async () => {
+test('a slot is taken before anything is awaited, and released at the end', async () => {
   const streams = createEventStreams(limits)
   const gate = Promise.withResolvers<void>()
   const of = (organization: string) => streams.serve(organization, () => gate.promise)
@@ -53,7 +53,7 @@ test('a place is taken before anything is awaited, and given back at the end', a
   await of('acme')
 })
 
-test('what fails before the stream begins gives its place back and is an ordinary error', async () => {
+test('an error before the stream starts releases the slot and is an ordinary error', async () => {
   const streams = createEventStreams({ ...limits, perOrganization: 1 })
   for (let tries = 0; tries < 3; tries++)
     await assert.rejects(

@@ -18,7 +18,7 @@ const register = (email: string, more: object = {}) =>
   app.call('POST', '/api/auth/register', { body: registration(email, more) })
 const login = (email: string, password = PASSWORD) => app.call('POST', '/api/auth/login', { body: { email, password } })
 
-test('who registers owns a new organization and is signed in', async () => {
+test('a person who registers owns a new organization and is signed in', async () => {
   const { status, body } = await register(' Ada@Example.com ', { name: ' Ada Lovelace ' })
   assert.equal(status, 201)
   assert.deepEqual(Object.keys(body).sort(), ['access_token', 'organization', 'refresh_token', 'user'])
@@ -48,21 +48,21 @@ test('a slug is the name in lower case with dashes and six characters', () => {
   assert.match(makeSlug('日本'), /^organization-[a-z0-9]{6}$/)
 })
 
-test('an address is taken in any case of letters: 409', async () => {
+test('email addresses are compared without case: 409', async () => {
   await register('taken@example.com')
   const again = await register('TAKEN@example.com')
   assert.equal(again.status, 409)
   assert.match(again.body.detail, /already has an account/)
 })
 
-test('of ten registrations of one address at once exactly one succeeds', async () => {
+test('exactly one of ten concurrent registrations of an address succeeds', async () => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => register('race@example.com')))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(9).fill(409)])
   const left = await db.first(sql`SELECT count(*) AS count FROM users WHERE email = 'race@example.com'`)
   assert.deepEqual(left, { count: 1 })
 })
 
-test('a weak password is refused with every rule that it breaks', async () => {
+test('a weak password is refused, naming every rule it breaks', async () => {
   const cases: [string, RegExp][] = [
     ['short', /^password: needs at least 8 characters, an uppercase letter, a number, a special character$/],
     ['alllowercase', /^password: needs an uppercase letter, a number, a special character$/],
@@ -79,7 +79,7 @@ test('a weak password is refused with every rule that it breaks', async () => {
   assert.equal((await register('weak@example.com', { password: 'Ünïcödé-1' })).status, 201)
 })
 
-test('what does not fit is 400 with the field and what is allowed', async () => {
+test('an invalid body is 400, naming the field and what is allowed', async () => {
   const cases: [object, RegExp][] = [
     [{ email: 'nobody' }, /^email: /],
     [{ email: 'a@b@c' }, /^email: /],
@@ -153,7 +153,7 @@ test('signing in opens the organization used last', async () => {
   )
 })
 
-test('who was removed from every organization gets a new one at the next sign-in', async () => {
+test('a person who was removed from every organization gets a new one at the next sign-in', async () => {
   const person = await registerPerson(app, 'Robinson')
   await db.execute(sql`DELETE FROM memberships WHERE user_id = ${person.id}`)
   assert.equal((await app.call('GET', '/api/auth/me', { as: person })).status, 401)

@@ -66,7 +66,7 @@ test('a change and its line are one transaction: neither is there without the ot
   }
   const input = { email: 'half@example.com', password: PASSWORD, name: 'Half', organization_name: 'Half' }
   const origin = { request_id: 'half', client_address: '127.0.0.1' }
-  await assert.rejects(register(failing, tokens, 'open', input, origin), /no room/)
+  await assert.rejects(register({ db: failing, tokens, signup: 'open' }, input, origin), /no room/)
   assert.equal(await db.first(sql`SELECT 1 FROM users WHERE email = 'half@example.com'`), null)
 })
 

@@ -32,12 +32,12 @@ test('after ten failed sign-ins an address has to wait, even with the right pass
   assert.equal((await login(person.email, PASSWORD)).status, 200)
 })
 
-test('an address that has no account has to wait just the same', async () => {
+test('the limit also applies to an address without an account', async () => {
   await repeat(10, () => login('nobody@example.com', WRONG))
   assert.equal((await login('nobody@example.com', WRONG)).status, 429)
 })
 
-test('after fifty failed sign-ins a client has to wait, whatever the address', async () => {
+test('after fifty failed sign-ins a client has to wait, for every address', async () => {
   const person = await registerPerson(app)
   await repeat(50, (index) => login(`nobody.${index}@example.com`, WRONG))
   const refused = await login(person.email, PASSWORD)
@@ -54,7 +54,7 @@ test('all addresses of an IPv6 network are one client', async () => {
   assert.equal((await guess(99, '2001:db8:0:8')).status, 401)
 })
 
-test('of a hundred guesses at once hardly more than the limit are looked at', async () => {
+test('of a hundred concurrent guesses hardly more than the limit are checked', async () => {
   const person = await registerPerson(app)
   const answers = await repeat(100, () => login(person.email, WRONG))
   const looked = answers.filter(({ status }) => status === 401).length
@@ -62,13 +62,13 @@ test('of a hundred guesses at once hardly more than the limit are looked at', as
   assert.ok(answers.every(({ status }) => status === 401 || status === 429))
 })
 
-test('right passwords are never counted, however many at once', async () => {
+test('right passwords are never counted, even many at once', async () => {
   const person = await registerPerson(app)
   const answers = await repeat(60, () => login(person.email, PASSWORD))
   assert.ok(answers.every(({ status }) => status === 200))
 })
 
-test('a sign-in that succeeds lets the address start afresh', async () => {
+test('a successful sign-in resets the counter of the address', async () => {
   const person = await registerPerson(app)
   await repeat(9, () => login(person.email, WRONG))
   assert.equal((await login(person.email, PASSWORD)).status, 200)
@@ -76,7 +76,7 @@ test('a sign-in that succeeds lets the address start afresh', async () => {
   assert.equal((await login(person.email, PASSWORD)).status, 200)
 })
 
-test('guesses at the current password count as well', async () => {
+test('wrong current passwords count as well', async () => {
   const person = await registerPerson(app)
   const guess = () =>
     app.call('PUT', '/api/auth/password', {
@@ -87,7 +87,7 @@ test('guesses at the current password count as well', async () => {
   assert.equal((await guess()).status, 429)
 })
 
-test('a client can not choose the address it is counted under unless a proxy is trusted', async () => {
+test('a client cannot choose the address it is counted under unless a proxy is trusted', async () => {
   const plain = await startApp()
   const guess = (index: number) =>
     plain.call('POST', '/api/auth/login', {

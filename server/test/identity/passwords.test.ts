@@ -12,7 +12,7 @@ const floodRegistrations = () =>
     Array.from({ length: 1500 }, (_, index) => hashPassword(registerQueue, `client ${index}`, PASSWORD)),
   )
 
-test('a flood of registrations does not keep anybody from signing in, neither during it nor afterwards', async () => {
+test('a flood of registrations does not prevent sign-ins, neither during it nor afterwards', async () => {
   const stored = await hashPassword(signInQueue, 'me', PASSWORD)
   const signIn = (password_hash: string | null) => verifyPassword({ client: 'me', password_hash, password: PASSWORD })
   const flood = floodRegistrations()
@@ -24,7 +24,7 @@ test('a flood of registrations does not keep anybody from signing in, neither du
   assert.deepEqual([await signIn(stored), await signIn(null)], [true, false])
 })
 
-test('a flood of one client is refused and leaves room for the others', async () => {
+test('a flood from one client is refused and leaves room for others', async () => {
   const flood = Promise.allSettled(
     Array.from({ length: 600 }, () => hashPassword(registerQueue, 'one client', PASSWORD)),
   )
@@ -34,7 +34,7 @@ test('a flood of one client is refused and leaves room for the others', async ()
   assert.ok(refused.length >= 400 && refused.every(({ reason }) => isBusy(reason)), `${refused.length} were refused`)
 })
 
-test('a sign-in that is refused in its turn passes its place on', async () => {
+test('a sign-in that is refused right before hashing frees its slot', async () => {
   const refuse = async () => {
     throw new Error('refused')
   }

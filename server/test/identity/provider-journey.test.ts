@@ -15,7 +15,7 @@ import {
   sluice,
 } from './provider-setup.ts'
 
-describe('the way there and back', () => {
+describe('the redirect to the provider and back', () => {
   test('carries PKCE, state, nonce and the callback, and binds the browser with a cookie', async () => {
     const browser = openBrowser(sluice)
     const { location, status } = await browser.request(START)
@@ -45,7 +45,7 @@ describe('the way there and back', () => {
     assert.ok(!JSON.stringify(stored).includes(Buffer.from(parameters.state!).toString('hex')))
   })
 
-  test('nothing in the address decides where the tokens go', async () => {
+  test('no query parameter decides where the tokens go', async () => {
     const tricks = ['redirect_uri', 'redirect_url', 'return_to', 'next', 'frontend_url'].map(
       (name) => `${name}=https://evil.test`,
     )
@@ -59,7 +59,7 @@ describe('the way there and back', () => {
     assert.equal(browser.cookies.get('sluice.test')!.size, 0)
   })
 
-  test('two tabs of one browser do not disturb each other', async () => {
+  test('two tabs of one browser can sign in at the same time', async () => {
     const browser = openBrowser(sluice)
     const first = await signInUntilCallback(browser)
     const second = await signInUntilCallback(browser)
@@ -75,7 +75,7 @@ describe('the way there and back', () => {
     assert.deepEqual(fragmentOf((await browser.visit(callback)).url), { error: 'invalid_state' })
   })
 
-  test('two callbacks at once open one session', async () => {
+  test('two concurrent callbacks open one session', async () => {
     const browser = openBrowser(sluice)
     const callback = await signInUntilCallback(browser)
     const fragments = (await Promise.all([browser.visit(callback), browser.visit(callback)])).map(({ url }) =>
@@ -95,14 +95,14 @@ describe('the way there and back', () => {
     assert.ok(fragmentOf((await browser.visit(callback)).url).access_token)
   })
 
-  test('a callback after ten minutes says so', async () => {
+  test('a callback after ten minutes is refused with state_expired', async () => {
     const browser = openBrowser(sluice)
     const callback = await signInUntilCallback(browser)
     await sluice.services.db.execute(sql`UPDATE idp_states SET expires_at = now() - interval '1 second'`)
     assert.deepEqual(fragmentOf((await browser.visit(callback)).url), { error: 'state_expired' })
   })
 
-  test('callbacks that nobody sent are errors, never faults', async () => {
+  test('forged callbacks are sign-in errors, never a 500', async () => {
     const browser = openBrowser(sluice)
     for (const query of [
       '',
@@ -117,7 +117,7 @@ describe('the way there and back', () => {
       assert.deepEqual(fragmentOf((await browser.visit(`${CALLBACK}${query}`)).url), { error: 'invalid_state' }, query)
   })
 
-  test('a person who says no comes back with access_denied', async () => {
+  test('a person who refuses comes back with access_denied', async () => {
     provider.person = null
     assert.deepEqual(await signIn(sluice), { error: 'access_denied' })
   })
@@ -141,14 +141,14 @@ describe('the way there and back', () => {
     }
   })
 
-  test('an id token of another sign-in is refused for its nonce', async () => {
+  test('an ID token of another sign-in is refused because of its nonce', async () => {
     const browser = openBrowser(sluice)
     const callback = await signInUntilCallback(browser)
     await sluice.services.db.execute(sql`UPDATE idp_states SET nonce = 'another'`)
     assert.deepEqual(fragmentOf((await browser.visit(callback)).url), { error: 'provider_error' })
   })
 
-  test('a provider that fails in the middle is an error, not a fault', async () => {
+  test('a provider that fails halfway is a sign-in error, not a 500', async () => {
     const browser = openBrowser(sluice)
     const callback = await signInUntilCallback(browser)
     provider.intercept = (request, response) => {

@@ -20,7 +20,7 @@ describe('linking', () => {
     return fragmentOf((await browser.visit(await beginLink(browser, token))).url)
   }
 
-  test('a signed-in person links the provider, whatever address it has, and signs in with it', async () => {
+  test('a signed-in person links any account of the provider and signs in with it', async () => {
     const person = await registerPerson(sluice, 'Linker')
     provider.person = somebody({ email: 'private@elsewhere.test', email_verified: false })
     assert.deepEqual(await link(person.access_token), { linked: 'true' })
@@ -49,7 +49,7 @@ describe('linking', () => {
     assert.ok((await auditActions(sluice, person.email)).includes('identity.unlinked'))
   })
 
-  test('a link that somebody else was made to open in their browser links nothing', async () => {
+  test('a link that another person is tricked into opening links nothing', async () => {
     const attacker = await registerPerson(sluice, 'Attacker')
     const url = await beginLink(openBrowser(sluice), attacker.access_token)
     const victim = openBrowser(sluice)
@@ -57,7 +57,7 @@ describe('linking', () => {
     assert.equal((await me(sluice, attacker.access_token)).body.idp_linked, false)
   })
 
-  test('a link that was begun before the password changed or the session ended is not completed', async () => {
+  test('a link that was started before the password changed or the session ended cannot be completed', async () => {
     const person = await registerPerson(sluice, 'Robbed')
     const begun = async () => {
       const thief = openBrowser(sluice)
@@ -91,6 +91,7 @@ describe('linking', () => {
       request_id: 'test',
       client_address: 'test',
       api_key_id: null,
+      scope: null,
     } as unknown as Actor
     const { key } = await createApiKey(sluice.services.db, actor, { name: 'k', expires_in_days: 30 })
     for (const [method, url] of [

@@ -35,7 +35,7 @@ test('a plain OAuth 2.0 provider signs people in by its user info', async () => 
   assert.equal(second.body.id, body.id)
 })
 
-test('an address without a word on its verification opens no existing account', async () => {
+test('an address that is not said to be verified opens no existing account', async () => {
   const person = await registerPerson(sluice)
   provider.userinfo = { id: 1, email: person.email }
   assert.deepEqual((await signIn()).fragment, { error: 'email_not_verified' })

@@ -57,7 +57,7 @@ describe('signing in', () => {
     assert.equal(second.body.organization.id, first.body.organization.id)
   })
 
-  test('two first sign-ins at once make one account', async () => {
+  test('two concurrent first sign-ins create one account', async () => {
     const [one, two] = await Promise.all([signIn(sluice), signIn(sluice)])
     const ids = [await me(sluice, one.access_token), await me(sluice, two.access_token)].map((answer) => answer.body.id)
     assert.equal(ids[0], ids[1])
@@ -71,7 +71,7 @@ describe('signing in', () => {
     assert.ok((await auditActions(sluice, person.email)).includes('identity.linked'))
   })
 
-  test('a password that was set before the provider proved the address goes, with all its sessions', async () => {
+  test('a password from before the provider verified the address is removed, and all sessions end', async () => {
     const squatter = await registerPerson(sluice, 'Squatter')
     const login = () => sluice.call('POST', '/api/auth/login', { body: { email: squatter.email, password: PASSWORD } })
     const second = (await login()).body
@@ -92,7 +92,7 @@ describe('signing in', () => {
     assert.ok((await auditActions(sluice, squatter.email)).includes('user.password_removed'))
   })
 
-  test('a password that was set after the proof stays', async () => {
+  test('a password that was set after the verification stays', async () => {
     await signIn(sluice)
     const email = provider.person!.email!.toLowerCase()
     await resetPassword(sluice.services.db, email, PASSWORD)
@@ -105,7 +105,7 @@ describe('signing in', () => {
     assert.equal((await sluice.call('POST', '/api/auth/login', { body: { email, password: PASSWORD } })).status, 200)
   })
 
-  test('a person who links the provider keeps the password: the session proves that it is theirs', async () => {
+  test('a person who links the provider while signed in keeps the password', async () => {
     const person = await registerPerson(sluice, 'Linking')
     const browser = openBrowser(sluice)
     const answer = await browser.request(`${PUBLIC_URL}/api/auth/link/idp`, {
@@ -140,12 +140,12 @@ describe('signing in', () => {
     assert.deepEqual(await signIn(sluice), { error: 'email_missing' })
   })
 
-  test('a picture that is no web address is left out', async () => {
+  test('a picture that is not a web address is ignored', async () => {
     provider.person = somebody({ picture: 'javascript:alert(1)' })
     assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.avatar_url, null)
   })
 
-  test('an invitation comes back for the person to accept and is never accepted by itself', async () => {
+  test('an invitation comes back for the person to accept and is never accepted automatically', async () => {
     const stranger = await addOrganization(sluice)
     const token = await inviteSomebody(sluice, stranger)
     const known = somebody()
@@ -169,17 +169,17 @@ describe('signing in', () => {
     assert.deepEqual([accepted.status, accepted.body.organization.id], [200, stranger.organization_id])
   })
 
-  test('with open sign-up an invitation that has ended keeps nobody from signing in', async () => {
+  test('with open sign-up an invalid invitation does not prevent the sign-in', async () => {
     const fragment = await signIn(sluice, undefined, `${START}?invitation=unknown`)
     assert.ok(fragment.access_token)
     assert.equal(fragment.invitation, 'unknown')
   })
 
-  test('a sign-in without an invitation brings none back', async () => {
+  test('a sign-in without an invitation returns none', async () => {
     assert.equal((await signIn(sluice)).invitation, undefined)
   })
 
-  test('an invitation that is no token is refused', async () => {
+  test('an invitation that is not a token is refused', async () => {
     const answer = await sluice.call('GET', '/api/auth/idp?invitation=a%3Bb')
     assert.equal(answer.status, 400)
     assert.match(answer.body.detail, /invitation/)
@@ -190,7 +190,7 @@ describe('with SIGNUP=invited', () => {
   const begin = (sluice: TestApp, token?: string) =>
     signIn(sluice, undefined, token === undefined ? START : `${START}?invitation=${token}`)
 
-  test('a new account needs an invitation, whatever address is invited; a known one needs none', async () => {
+  test('a new account needs an invitation token, sent to any address; an existing account needs none', async () => {
     const sluice = await startApp({ ...settings(), SIGNUP: 'invited' })
     const host = await addOrganization(sluice)
     const token = await inviteSomebody(sluice, host, provider.person!.email!)
@@ -203,7 +203,7 @@ describe('with SIGNUP=invited', () => {
     assert.ok((await begin(sluice, 'unknown')).access_token)
   })
 
-  test('an invitation opens one account, at the provider or with a password', async () => {
+  test('an invitation creates one account, at the provider or with a password', async () => {
     const sluice = await startApp({ ...settings(), SIGNUP: 'invited' })
     const host = await addOrganization(sluice)
     const token = await inviteSomebody(sluice, host)
@@ -212,7 +212,10 @@ describe('with SIGNUP=invited', () => {
     assert.deepEqual(await begin(sluice, token), { error: 'invitation_invalid' })
     const body = { email: 'b@example.com', password: PASSWORD, name: 'B', invitation_token: token }
     const register = await sluice.call('POST', '/api/auth/register', { body })
-    assert.match(`${register.status} ${register.body.detail}`, /^400 invitation_token: an account was created with/)
+    assert.match(
+      `${register.status} ${register.body.detail}`,
+      /^400 invitation_token: an account was already created with/,
+    )
     const accept = () =>
       sluice.call('POST', '/api/users/invitations/accept', { as: { access_token: access_token! }, body: { token } })
     assert.equal((await accept()).status, 200)

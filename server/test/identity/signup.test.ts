@@ -29,7 +29,7 @@ for (const [name, app] of [
   ['open', open],
 ] as const)
   describe(`registering with an invitation, SIGNUP=${name}`, () => {
-    test('joins the organization that sent it, with the invited role, and makes no other', async () => {
+    test('joins the organization that sent it, with the invited role, and creates no other', async () => {
       const { host, token } = await invite(app, 'admin')
       const before = await countOf(app, 'organizations')
       const email = freshEmail()
@@ -43,7 +43,7 @@ for (const [name, app] of [
       assert.equal(login.body.organization.id, host.organization_id)
     })
 
-    test('uses the invitation up', async () => {
+    test('uses the invitation', async () => {
       const { host, token } = await invite(app)
       assert.equal((await register(app, { invitation_token: token })).status, 201)
       const again = await register(app, { invitation_token: token })
@@ -55,7 +55,7 @@ for (const [name, app] of [
       assert.deepEqual(pending.body, [])
     })
 
-    test('of two at once with one invitation one succeeds', async () => {
+    test('one of two concurrent registrations with one invitation succeeds', async () => {
       const { token } = await invite(app)
       const answers = await Promise.all([1, 2].map(() => register(app, { invitation_token: token })))
       assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 400])

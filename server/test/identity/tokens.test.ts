@@ -57,7 +57,7 @@ test('the settings of the specification decide algorithm and lifetimes', async (
   }
 })
 
-test('a token that expires while it is remembered stops working', async (context) => {
+test('a cached token that expires stops working', async (context) => {
   const tokens = createTokens({ ...settings, JWT_ACCESS_TOKEN_EXPIRE_MINUTES: 1 })
   const { sub, org, sid } = claimsOf(person) as { sub: string; org: string; sid: string }
   const token = await tokens.signAccess({ sub, org, sid })

@@ -120,7 +120,7 @@ test('of a token and a key only the token counts', async () => {
   }
 })
 
-test("a key's power is its creator's of this moment", async () => {
+test('a key may do what its creator may do at that moment', async () => {
   const key = await makeKey(acme.member)
   const create = (name: string) => call('POST', '/api/domains', { as: key, body: { name } })
   const makeAnother = () => call('POST', '/api/api-keys', { as: key, body: { name: 'another' } })
@@ -133,7 +133,7 @@ test("a key's power is its creator's of this moment", async () => {
   assert.equal((await makeAnother()).status, 201)
 })
 
-test("a key made with a key belongs to that key's creator", async () => {
+test("a key created with a key belongs to that key's creator", async () => {
   const first = await makeKey(acme.member)
   const second = await call('POST', '/api/api-keys', { as: first, body: { name: 'second' } })
   assert.equal((await call('GET', '/api/auth/me', { as: second.body })).body.id, acme.member.id)
@@ -155,7 +155,7 @@ test('the last use is known within a second', async () => {
   assert.ok(listed.body.find((item: { id: string }) => item.id === key.id).last_used_at >= last)
 })
 
-test('noting a use never fails a request: what could not be written waits for the next time', async () => {
+test('recording a use never fails a request: a failed write is repeated with the next use', async () => {
   const key = await makeKey(acme.owner)
   const { createKeyUses } = await import('../../src/tenancy/api-key-uses.ts')
   const { db } = services
@@ -175,7 +175,7 @@ test('noting a use never fails a request: what could not be written waits for th
   assert.ok(row?.at)
 })
 
-test('a session opened by a key is no way past the key', async () => {
+test('a session that a key opened may do no more than the key', async () => {
   const host = await addOrganization(app)
   const key = await makeKey(acme.member)
   const invited = await call('POST', '/api/users/invite', {

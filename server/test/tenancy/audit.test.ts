@@ -29,7 +29,7 @@ async function withLog(count: number) {
 
 const seconds = (lines: Line[]) => lines.map((line) => (Date.parse(line.at) - Date.UTC(2026, 0, 1)) / 1000)
 
-test('what is done is written down with who did it, to what and from where', async () => {
+test('every change is recorded with actor, object and origin', async () => {
   const created = await call('POST', '/api/domains', {
     as: acme.admin,
     body: { name: 'Logged' },
@@ -67,7 +67,7 @@ test('a refused change leaves no line', async () => {
   assert.equal((await call('GET', '/api/audit', { as: acme.owner })).headers['x-total-count'], before)
 })
 
-test('pages follow each other by cursor, whatever is added meanwhile', async () => {
+test('pages follow each other by cursor, even when lines are added meanwhile', async () => {
   const { owner, read } = await withLog(250)
   const seen: number[] = []
   for (let query = '?limit=100'; ; ) {

@@ -16,7 +16,7 @@ const grant = (as: Person, userId: string, domain_id: unknown, role: unknown) =>
 const update = (as: Person, domainId: string) =>
   call('PUT', `/api/domains/${domainId}`, { as, body: { description: 'changed' } })
 
-test('a role in a domain is granted, listed, shown in me and taken back', async () => {
+test('a domain role is granted, listed, shown in me and removed', async () => {
   const [person, domain_id] = [await addPerson(app, acme.id), await makeDomain()]
   const granted = await grant(acme.admin, person.id, domain_id.toUpperCase(), 'member')
   assert.equal(granted.status, 201)
@@ -45,7 +45,7 @@ test('rule 9: the role is admin or member', async () => {
     assert.equal((await grant(acme.owner, acme.viewer.id, wrong, 'member')).status, 400)
 })
 
-test('rule 10: the admin role is given by the owner alone', async () => {
+test('rule 10: only the owner grants the admin role', async () => {
   const domain_id = await makeDomain()
   const refused = await grant(acme.admin, acme.viewer.id, domain_id, 'admin')
   assert.equal(refused.status, 403)
@@ -68,7 +68,7 @@ test('an unknown member and an unknown or foreign domain are 404', async () => {
   assert.equal((await grant(acme.owner, other.viewer.id, await makeDomain(), 'member')).status, 404)
 })
 
-test('an admin of a domain changes it, and nothing beside it', async () => {
+test('an admin of a domain changes it, and nothing else', async () => {
   const [person, here, elsewhere] = [await addPerson(app, acme.id), await makeDomain(), await makeDomain()]
   assert.equal((await update(person, here)).status, 403)
   assert.equal((await grant(acme.owner, person.id, here, 'admin')).status, 201)

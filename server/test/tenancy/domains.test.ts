@@ -139,7 +139,7 @@ test('a domain with pipelines is kept', async () => {
   assert.equal((await call('DELETE', `/api/domains/${body.id}`, { as })).status, 204)
 })
 
-test('with a domain go the roles in it, and no other', async () => {
+test('the roles in a domain are deleted with it, and no others', async () => {
   const person = await addPerson(app, acme.id)
   const ids: string[] = []
   for (const name of ['Goes', 'Stays']) {

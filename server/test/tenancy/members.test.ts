@@ -129,7 +129,7 @@ test('the ownership moves in one step', async () => {
   assert.equal((await remove(member, owner)).status, 204)
 })
 
-test('whoever may no longer invite leaves no open invitation behind', async () => {
+test('the invitations of somebody who may no longer invite are cancelled', async () => {
   const previewOf = (token: string) => call('GET', `/api/users/invitations/preview?token=${token}`)
   for (const [end, reason] of [
     [(target: Person) => changeRole(acme.owner, target, 'member'), 'the inviter was demoted'],

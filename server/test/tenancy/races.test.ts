@@ -82,7 +82,7 @@ async function newInvitation(email = `${randomUUID()}@example.com`) {
   return { id: body.id as string, token: tokenOf(body.invite_url), gate }
 }
 
-test('one token makes one member, whoever comes twice', () =>
+test('one token creates one member, even if it is used twice at once', () =>
   eachRound(async (round) => {
     const { token, gate } = await newInvitation()
     const [one, two] = [await addOrganization(app), await addOrganization(app)]
@@ -92,7 +92,7 @@ test('one token makes one member, whoever comes twice', () =>
     assert.deepEqual(joined, ['member'])
   }))
 
-test('two invitations for one person at once make one membership', () =>
+test('two concurrent invitations for one person create one membership', () =>
   eachRound(async (round) => {
     const [first, second] = [await newInvitation(), await newInvitation()]
     const person = await addOrganization(app)
@@ -112,7 +112,7 @@ test('an address is invited once', () =>
     assert.equal(list.body.filter((item: { email: string }) => item.email === email).length, 1)
   }))
 
-test('an expired invitation gives way once', () =>
+test('an expired invitation is replaced once', () =>
   eachRound(async (round) => {
     const email = `${randomUUID()}@example.com`
     const { id } = await newInvitation(email)
@@ -198,7 +198,7 @@ test('a removed admin invites nobody and makes no key afterwards', () =>
     assert.equal(keys.length, 0, 'a key that was made just before is revoked with the rest')
   }))
 
-test('an invitation against the removal of who sent it is either accepted or cancelled', async () => {
+test('an invitation that is accepted while its sender is removed is either accepted or cancelled', async () => {
   for (let round = 0; round < ROUNDS; round++) {
     const inviter = await addPerson(app, acme.id, 'Inviter', 'admin')
     const guest = await addOrganization(app)
@@ -283,7 +283,7 @@ test('a pipeline that is added while its domain is deleted keeps the domain, or 
     await assert.rejects(db.execute(insert), /foreign key/)
   }))
 
-test('a key works until it is revoked and never after, whatever is under way', () =>
+test('a key works until it is revoked and never after, even in concurrent requests', () =>
   eachRound(async () => {
     const key = (await call('POST', '/api/api-keys', { as: owner, body: { name: 'k' } })).body
     const use = () => call('GET', '/api/domains?limit=1', { as: key })

@@ -43,7 +43,7 @@ const [here, there] = [await create('/api/domains', { name: 'Here' }), await cre
 const pipelineIn = (domain_id: string | null, name = 'p') => create('/api/pipelines', { name, config, domain_id })
 
 describe('choosing the limits of a key', () => {
-  test('are shown in the list; without any there are none', async () => {
+  test('they are shown in the list; without any, scopes is empty', async () => {
     assert.deepEqual(await scopesOf((await key(acme.owner)).id), {})
     assert.deepEqual(await scopesOf((await key(acme.owner, { role: 'member' })).id), { role: 'member' })
     const limits = { role: 'viewer', scopes: { permissions: ['pipelines:read'], domain_id: here.toUpperCase() } }
@@ -54,7 +54,7 @@ describe('choosing the limits of a key', () => {
     })
   })
 
-  test('nobody gives away a role or a permission that they do not have', async () => {
+  test('nobody can pass on a role or a permission that they do not have', async () => {
     assert.match(await refused(acme.member, { role: 'admin' }), /^403 role: admin is above your own role, member/)
     assert.equal((await makeKey(acme.member, { role: 'member' })).status, 201)
     const tooMuch = { scopes: { permissions: ['pipelines:read', 'users:invite'] } }
@@ -62,7 +62,7 @@ describe('choosing the limits of a key', () => {
     assert.match(await refused(acme.viewer, { role: 'viewer' }), /^403 /)
   })
 
-  test('what a role in a domain gives can be passed on for that domain alone', async () => {
+  test('permissions from a domain role can be passed on for that domain only', async () => {
     await create(`/api/users/${acme.member.id}/domain-roles`, { domain_id: here, role: 'admin' })
     const scopes = { permissions: ['domains:write'] }
     assert.equal((await makeKey(acme.member, { scopes: { ...scopes, domain_id: here } })).status, 201)
@@ -71,7 +71,7 @@ describe('choosing the limits of a key', () => {
     await call('DELETE', `/api/users/${acme.member.id}/domain-roles/${here}`, { as: acme.owner })
   })
 
-  test('what concerns the whole organization is not limited to a domain', async () => {
+  test('permissions that concern the whole organization cannot be limited to a domain', async () => {
     for (const permission of keyPermissions.filter((name) => !domainPermissions.includes(name)))
       assert.match(
         await refused(acme.owner, { scopes: { permissions: [permission], domain_id: here } }),
@@ -108,7 +108,7 @@ describe('choosing the limits of a key', () => {
 })
 
 describe('a key with limits', () => {
-  test('has the lesser of both powers at every request', async () => {
+  test('needs the permission of the key and of its creator at every request', async () => {
     const limited = await key(acme.admin, { scopes: { permissions: ['domains:write', 'pipelines:read'] } })
     const make = (as: CallOptions['as']) => statusOf('POST', '/api/domains', as, { name: randomUUID() })
     assert.equal(await make(limited), 201)
@@ -119,7 +119,7 @@ describe('a key with limits', () => {
     assert.equal(await statusOf('GET', '/api/users', limited), 403, 'the creator may, the key may not')
   })
 
-  test('with a role has that role, also where rules look at roles', async () => {
+  test('with a role has that role, also in rules that compare roles', async () => {
     const [asAdmin, asMember] = [await key(acme.owner, { role: 'admin' }), await key(acme.owner, { role: 'member' })]
     assert.equal((await call('GET', '/api/auth/me', { as: asAdmin })).body.role, 'admin')
     const changeAdmin = (as: CallOptions['as']) =>
@@ -138,7 +138,7 @@ describe('a key with limits', () => {
     assert.equal(await statusOf('DELETE', `/api/api-keys/${ofAdmin.id}`, asAdmin), 204)
   })
 
-  test('tells by me what it may do, and shows nothing of other domains', async () => {
+  test('sees in me what it may do, and nothing of other domains', async () => {
     await create(`/api/users/${acme.member.id}/domain-roles`, { domain_id: there, role: 'admin' })
     const reader = await key(acme.member, { scopes: { permissions: ['pipelines:read'], domain_id: here } })
     const { body } = await call('GET', '/api/auth/me', { as: reader })
@@ -175,7 +175,7 @@ describe('a key with limits', () => {
     assert.ok((await read('connectors:read', 'connectors:write')).includes('hidden'))
   })
 
-  test('one permission opens no door to what another one is for', async () => {
+  test('one permission does not give access to data of another one', async () => {
     const source = await create('/api/saved/sources', { name: 's', connector_name: 'dummy', config: {} })
     const connectors = await key(acme.owner, { scopes: { permissions: ['connectors:read', 'connectors:write'] } })
     assert.equal(await statusOf('GET', `/api/saved/sources/${source}/pipelines`, connectors), 403)
@@ -190,7 +190,7 @@ describe('a key with limits', () => {
     assert.equal(await statusOf('POST', '/api/pipelines', acme.owner, { name: 'r', config: reading }), 201)
   })
 
-  test('without custom_sources:read finds the built-in sources alone', async () => {
+  test('without custom_sources:read lists only the built-in sources', async () => {
     await db.execute(sql`
       WITH made AS (INSERT INTO custom_sources (organization_id, name, source_name) VALUES (${acme.id}, 'Own', 'own_source') RETURNING id)
       INSERT INTO custom_source_versions (custom_source_id, version, code, streams, config_schema)
@@ -207,7 +207,7 @@ describe('a key with limits', () => {
 describe('a key of one domain', () => {
   const everything = [...domainPermissions]
 
-  test('lists the pipelines and runs of its domain alone', async () => {
+  test('lists only the pipelines and runs of its domain', async () => {
     const [inside, outside, loose] = [await pipelineIn(here), await pipelineIn(there), await pipelineIn(null)]
     for (const id of [inside, outside, loose]) await create(`/api/pipelines/${id}/run`, {})
     const as = await key(acme.owner, { scopes: { permissions: everything, domain_id: here } })
@@ -232,7 +232,7 @@ describe('a key of one domain', () => {
     )
   })
 
-  test('neither makes, moves nor copies a pipeline out of its domain, nor takes one in', async () => {
+  test('cannot create, move or copy a pipeline outside its domain, nor move one in', async () => {
     const [inside, outside] = [await pipelineIn(here), await pipelineIn(there)]
     const as = await key(acme.owner, { scopes: { permissions: everything, domain_id: here } })
     for (const domain_id of [there, null]) {
@@ -246,7 +246,7 @@ describe('a key of one domain', () => {
     assert.equal(await statusOf('POST', `/api/pipelines/${outside}/copy`, as, {}), 404)
   })
 
-  test('does not read the output of a run outside its domain by way of a pipeline', async () => {
+  test('cannot read the output of a run outside its domain through a pipeline', async () => {
     const run = await create(`/api/pipelines/${await pipelineIn(there)}/run`, {})
     const as = await key(acme.owner, { scopes: { permissions: everything, domain_id: here } })
     const reading = { ...config, source: { name: 'file', stream: 'rows', config: { run_id: run } } }
@@ -262,7 +262,7 @@ describe('a key of one domain', () => {
     }
   })
 
-  test('loses a pipeline that is moved away, and has no power once its domain is gone', async () => {
+  test('loses access to a pipeline that is moved away, and to everything once its domain is deleted', async () => {
     const domain = await create('/api/domains', { name: randomUUID() })
     const id = await pipelineIn(domain)
     const as = await key(acme.owner, { scopes: { permissions: everything, domain_id: domain } })
@@ -275,8 +275,8 @@ describe('a key of one domain', () => {
   })
 })
 
-describe('a key that was made with a key', () => {
-  test('has at most its limits, whether or not it asks for any', async () => {
+describe('a key that was created with a key', () => {
+  test('has at most its limits, whether or not it requests any', async () => {
     const limits = { role: 'admin', scopes: { permissions: ['api_keys:write', 'pipelines:read'] } }
     const parent = await key(acme.owner, limits)
     const child = await key(parent)
@@ -288,7 +288,7 @@ describe('a key that was made with a key', () => {
     assert.match(await refused(narrower, {}), /^403 /)
   })
 
-  test('ends with it, and so does everything further down the line', async () => {
+  test('is revoked with it, and so are the keys created with it in turn', async () => {
     const first = await key(acme.member)
     const second = await key(first)
     const [third, other] = [await key(second), await key(acme.member)]
@@ -317,7 +317,7 @@ describe('a key that was made with a key', () => {
     assert.equal((await key(child, { expires_in_days: 30 })).expires_at, expires_at)
   })
 
-  test('is not made with a key that is revoked at the same moment', async () => {
+  test('cannot be created with a key that is revoked at the same time', async () => {
     for (let round = 0; round < 8; round++) {
       const parent = await key(acme.member)
       const middle = await key(parent)
@@ -331,7 +331,7 @@ describe('a key that was made with a key', () => {
     }
   })
 
-  test('is not made by way of a session that a key opened', async () => {
+  test('cannot be created in a session that a key opened', async () => {
     const host = await addOrganization(app)
     const invited = await call('POST', '/api/users/invite', {
       as: host,
@@ -343,11 +343,11 @@ describe('a key that was made with a key', () => {
       body: { token: tokenOf(invited.body.invite_url) },
     })
     assert.equal(accepted.status, 200)
-    assert.match(await refused(accepted.body, {}), /^403 A session that an API key opened makes no API keys/)
+    assert.match(await refused(accepted.body, {}), /^403 A session that an API key opened cannot create API keys/)
   })
 })
 
-test('no key transfers the ownership, nor does a session that a key opened', async () => {
+test('a key cannot transfer the ownership', async () => {
   const transfer = (as: CallOptions['as']) =>
     statusOf('POST', '/api/organization/transfer-ownership', as, { user_id: acme.admin.id })
   assert.equal(await transfer(await key(acme.owner)), 403)

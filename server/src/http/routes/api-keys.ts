@@ -29,9 +29,9 @@ export function apiKeyRoutes(app: App, { db }: Services): void {
       config: { access: 'api_keys:write' },
       schema: {
         tags,
-        summary: 'Make an API key',
+        summary: 'Create an API key',
         description:
-          'It has the permissions that its creator has in this organization at the moment of each use, less what `role` and `scopes` take away. A key that is made with a key has at most the same limits, expires no later and is revoked with it. The whole key is shown here and never again.',
+          'It has the permissions that its creator has in this organization at the moment of each use, limited by `role` and `scopes`. A key that is created with a key has at most the same limits, expires no later and is revoked with it. The whole key is shown only in this response.',
         body: CreateApiKey,
         response: { 201: CreatedApiKey, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },
@@ -50,7 +50,7 @@ export function apiKeyRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Revoke an API key',
         description:
-          'It stops at once, and so do the keys that were made with it. Members revoke their own keys, admins and the owner any.',
+          'It stops working immediately, and so do the keys that were created with it. Members revoke their own keys, admins and the owner any.',
         params: ApiKeyParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

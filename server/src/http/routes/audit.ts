@@ -19,7 +19,7 @@ export function auditRoutes(app: App, { db }: Services): void {
         tags: ['Audit'],
         summary: 'Who did what, newest first',
         description:
-          'For the next page give the `id` of the last line as `before`. With `format=csv`, or `Accept: text/csv`, the answer is a CSV file of all lines that match.',
+          'For the next page send the `id` of the last line as `before`. With `format=csv` or `Accept: text/csv` the response is a CSV file of all matching lines.',
         querystring: AuditQuery,
         response: { 200: AuditAnswer, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
       },
@@ -39,7 +39,7 @@ export function auditRoutes(app: App, { db }: Services): void {
 
 const prefersCsv = (accept: string | undefined): boolean => /^\s*text\/csv\b/i.test(accept ?? '')
 
-/** The first chunk is read before the answer begins, so that a wrong filter is still an error of its own. */
+/** The first chunk is read before the response starts, so that a wrong filter is still an error response. */
 async function startCsv(chunks: AsyncGenerator<AuditLine[]>): Promise<Readable> {
   const first = await chunks.next()
   async function* lines(): AsyncGenerator<string> {

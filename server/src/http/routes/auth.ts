@@ -35,7 +35,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       schema: {
         tags,
         summary: 'Create an account, and its organization unless it is invited to one',
-        description: `With \`invitation_token\` the account joins the organization that sent the invitation; where SIGNUP is \`invited\` it is needed (403 without). After ${REGISTRATIONS_PER_CLIENT} registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts ${COST_OF_TAKEN} times.`,
+        description: `With \`invitation_token\` the account joins the organization that sent the invitation; if SIGNUP is \`invited\` it is required (403 without it). After ${REGISTRATIONS_PER_CLIENT} registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts ${COST_OF_TAKEN} times.`,
         body: Register,
         response: {
           201: AuthenticationResult,
@@ -44,7 +44,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       },
     },
     async (request, reply) =>
-      reply.code(201).send(await register(db, tokens, config.SIGNUP, request.body, originOf(request))),
+      reply.code(201).send(await register({ db, tokens, signup: config.SIGNUP }, request.body, originOf(request))),
   )
 
   app.post(
@@ -71,7 +71,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         tags,
         summary: 'Exchange a refresh token for new tokens',
         description:
-          'Each refresh token is used once. Two tabs may use one at once: both get new tokens, and the first of these to be used ends the others. One that comes back later than 30 seconds after its end ends the session.',
+          'Each refresh token is used once. Two tabs may use one at the same time: both get new tokens, and the first of these that is used ends the other. A token that comes back more than 30 seconds after it was used ends the session.',
         body: Refresh,
         response: { 200: SignedIn, ...problems('invalid_input', 'unauthenticated') },
       },
@@ -96,7 +96,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
         tags,
         summary: 'Change your name',
         description:
-          'Where an account of the identity provider is linked, its name returns with the next sign-in there.',
+          'If an account of the identity provider is linked, its name is used again after the next sign-in there.',
         body: UpdateMe,
         response: { 200: Me, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
       },
@@ -183,7 +183,7 @@ function sessionRoutes(app: App, db: Database): void {
         tags,
         summary: 'Your sessions in all your organizations',
         description:
-          'The one used last first. A session counts as used when it is opened and when its tokens are refreshed.',
+          'The one used last comes first. A session is used when it is opened and when its tokens are refreshed.',
         response: { 200: Type.Array(SessionView), ...problems('unauthenticated', 'forbidden') },
       },
     },
@@ -197,7 +197,7 @@ function sessionRoutes(app: App, db: Database): void {
       schema: {
         tags,
         summary: 'End one of your sessions',
-        description: 'Its tokens stop at once. This may be the session that asks.',
+        description: 'Its tokens stop working immediately. It may be the session of this request.',
         params: IdParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

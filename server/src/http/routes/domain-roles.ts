@@ -17,7 +17,7 @@ export function domainRoleRoutes(app: App, { db }: Services): void {
       config: { access: 'members:read' },
       schema: {
         tags,
-        summary: 'Roles of a member in single domains',
+        summary: 'Domain roles of a member',
         params: MemberParams,
         response: {
           200: ListOf(DomainRoleView),
@@ -37,7 +37,7 @@ export function domainRoleRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Give a member a higher role in one domain',
         description:
-          'It only raises what the member may do there, and changes nothing for admins and the owner. The admin role is given by the owner alone (403). A second one in the same domain is refused (409).',
+          'It only adds permissions in this domain, and changes nothing for admins and the owner. Only the owner grants the admin role (403). A member has one role per domain (409).',
         params: MemberParams,
         body: GrantDomainRole,
         response: {
@@ -56,7 +56,7 @@ export function domainRoleRoutes(app: App, { db }: Services): void {
       config: { access: 'users:manage_roles' },
       schema: {
         tags,
-        summary: 'Take the role in one domain back',
+        summary: 'Remove a domain role',
         params: DomainRoleParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

@@ -60,7 +60,7 @@ export function domainRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Change a domain',
         description:
-          'Only what is given changes; null clears the description or the colour. The admin role in this domain is enough.',
+          'Only the given fields change; null clears the description or the color. The admin role in this domain is enough.',
         params: DomainParams,
         body: UpdateDomain,
         response: {
@@ -79,7 +79,7 @@ export function domainRoutes(app: App, { db }: Services): void {
       schema: {
         tags,
         summary: 'Delete an empty domain',
-        description: 'A domain that still has pipelines is not deleted (403): move or delete them first.',
+        description: 'A domain that still has pipelines cannot be deleted (403): move or delete them first.',
         params: DomainParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

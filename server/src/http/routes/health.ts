@@ -4,7 +4,7 @@ import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { createTokenCheck } from '../metrics-token.ts'
 
-/** Each further field is a part of the service and how it is; strangers are not told. */
+/** Each further field is the state of one part of the service, shown only with METRICS_TOKEN. */
 const Ready = Type.Object({ status: Type.Enum(['ready', 'not ready']) }, { additionalProperties: Type.String() })
 
 export function healthRoutes(app: App, services: Services): void {
@@ -16,7 +16,7 @@ export function healthRoutes(app: App, services: Services): void {
       logLevel: 'silent',
       schema: {
         tags: ['Health'],
-        summary: 'The process lives',
+        summary: 'The process is running',
         security: [],
         response: { 200: Type.Object({ status: Type.String() }) },
       },
@@ -31,7 +31,7 @@ export function healthRoutes(app: App, services: Services): void {
       schema: {
         tags: ['Health'],
         summary: 'Database, blob store and queue answer',
-        description: 'With METRICS_TOKEN as `Authorization: Bearer …` the answer also says how each part is.',
+        description: 'With METRICS_TOKEN as `Authorization: Bearer …` the response also has the state of each part.',
         security: [],
         response: { 200: Ready, 503: Ready },
       },

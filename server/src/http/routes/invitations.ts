@@ -27,7 +27,7 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
         tags,
         summary: 'Invite somebody to the organization',
         description:
-          'Hand `invite_url` on to them: its token is shown here and never again. A member, or an address with a pending invitation, is not invited again (409).',
+          'Send them `invite_url`: its token is shown only in this response. A member, or an address with a pending invitation, cannot be invited again (409).',
         body: Invite,
         response: {
           201: CreatedInvitation,
@@ -59,7 +59,7 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
       schema: {
         tags,
         summary: 'What an invitation is for',
-        description: 'An expired one is shown with `is_expired`; one that was used or cancelled is not (400).',
+        description: 'An expired invitation is shown with `is_expired`; one that was used or cancelled is 400.',
         querystring: InvitationToken,
         response: { 200: InvitationPreview, ...problems('invalid_input', 'not_found') },
       },
@@ -75,7 +75,7 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
         tags,
         summary: 'Join the organization that invited you',
         description:
-          'Whoever holds the token may use it, once. The answer holds tokens for the joined organization. Accepted with an API key, these tokens end with the key and may do no more than a key may.',
+          'Anybody who has the token may use it, once. The response has tokens for the joined organization. If it was accepted with an API key, these tokens end with the key and may do no more than a key.',
         body: InvitationToken,
         response: {
           200: Acceptance,

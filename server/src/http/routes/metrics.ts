@@ -1,11 +1,11 @@
-/** GET /metrics for Prometheus. Registered only where METRICS_TOKEN is set, before the routes whose time it takes. */
+/** GET /metrics for Prometheus. Registered only if METRICS_TOKEN is set, before the routes that it measures. */
 import { AppError } from '../../errors.ts'
 import { createMetrics } from '../../metrics.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { createTokenCheck } from '../metrics-token.ts'
 
-/** Addresses without a route are counted as one: they are whatever somebody asks for. */
+/** All unknown paths share one label, because clients can send any number of them. */
 const NO_ROUTE = 'none'
 
 export async function metricsRoutes(app: App, services: Services, token: string): Promise<void> {

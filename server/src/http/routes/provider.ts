@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../../errors.ts'
 import {
-  arrive,
-  type Departure,
-  depart,
+  beginSignIn,
+  cookieNameOf,
+  finishSignIn,
   requireProvider,
   STATE_SECONDS,
-  ticketNameOf,
+  type StartedSignIn,
 } from '../../identity/provider.ts'
 import { unlinkIdentity } from '../../identity/provider-accounts.ts'
 import { createProviderClient } from '../../identity/provider-client.ts'
@@ -19,7 +19,7 @@ import { CallbackQuery, Redirect, RedirectUrl, StartQuery } from '../schemas/pro
 
 const tags = ['Auth']
 const errorList = Object.entries(signInErrors).map(([code, about]) => `- \`${code}\`: ${about}`)
-const aboutErrors = `Whatever goes wrong comes back to FRONTEND_URL as \`#error=<code>\`:\n\n${errorList.join('\n')}`
+const aboutErrors = `Errors come back to FRONTEND_URL as \`#error=<code>\`:\n\n${errorList.join('\n')}`
 
 export function providerRoutes(app: App, { db, tokens, config, providerEgress }: Services): void {
   const client = createProviderClient(config, providerEgress)
@@ -27,14 +27,14 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
   // A cookie of this prefix cannot be planted by a sibling host; browsers take it over https only.
   const prefix = secure ? '__Host-' : ''
 
-  function setTicket(reply: FastifyReply, name: string, value: string, seconds: number): void {
+  function setCookie(reply: FastifyReply, name: string, value: string, seconds: number): void {
     const attributes = ['Path=/', 'HttpOnly', 'SameSite=Lax', `Max-Age=${seconds}`, ...(secure ? ['Secure'] : [])]
     reply.header('Set-Cookie', [`${prefix}${name}=${value}`, ...attributes].join('; '))
   }
 
-  function goToProvider(reply: FastifyReply, departure: Departure): string {
-    setTicket(reply, departure.ticket_name, departure.ticket, STATE_SECONDS)
-    return departure.url
+  function goToProvider(reply: FastifyReply, started: StartedSignIn): string {
+    setCookie(reply, started.cookie_name, started.cookie, STATE_SECONDS)
+    return started.url
   }
 
   function goToFrontend(reply: FastifyReply, fragment: Record<string, string>): FastifyReply {
@@ -69,7 +69,7 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
       const provider = requireProvider(client)
       try {
         return reply.redirect(
-          goToProvider(reply, await depart(db, provider, { invitation: request.query.invitation })),
+          goToProvider(reply, await beginSignIn(db, provider, { invitation: request.query.invitation })),
           302,
         )
       } catch (error) {
@@ -86,27 +86,27 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
       schema: {
         tags,
         summary: 'Where the identity provider sends the browser back',
-        description: `Goes on to FRONTEND_URL with \`#access_token=…&refresh_token=…&expires_in=…&token_type=bearer\`, followed by \`&invitation=…\` where the sign-in was begun with one, or with \`#linked=true\` after linking. ${aboutErrors}`,
+        description: `Redirects to FRONTEND_URL with \`#access_token=…&refresh_token=…&expires_in=…&token_type=bearer\`, followed by \`&invitation=…\` if the sign-in started with one, or with \`#linked=true\` after linking. ${aboutErrors}`,
         querystring: CallbackQuery,
         response: { 302: Redirect, ...problems('invalid_input') },
       },
     },
     async (request, reply) => {
-      const provider = requireProvider(client)
+      const tools = { db, tokens, client: requireProvider(client), signup: config.SIGNUP }
       const query = request.url.split('?').slice(1).join('?')
-      const used = ticketNameOf(query)
-      if (used !== null) setTicket(reply, used, '', 0)
-      const ticket = (name: string) => readCookie(request.headers.cookie, `${prefix}${name}`)
+      const used = cookieNameOf(query)
+      if (used !== null) setCookie(reply, used, '', 0)
+      const cookie = (name: string) => readCookie(request.headers.cookie, `${prefix}${name}`)
       try {
-        const arrival = await arrive(db, tokens, provider, config.SIGNUP, { query, ticket }, originOf(request))
-        if (arrival.outcome === 'linked') return goToFrontend(reply, { linked: 'true' })
-        const { access_token, refresh_token, expires_in, token_type } = arrival.result
+        const outcome = await finishSignIn(tools, { query, cookie }, originOf(request))
+        if (outcome.kind === 'linked') return goToFrontend(reply, { linked: 'true' })
+        const { access_token, refresh_token, expires_in, token_type } = outcome.result
         return goToFrontend(reply, {
           access_token,
           refresh_token,
           expires_in: String(expires_in),
           token_type,
-          ...(arrival.invitation !== null && { invitation: arrival.invitation }),
+          ...(outcome.invitation !== null && { invitation: outcome.invitation }),
         })
       } catch (error) {
         return reportFailure(request, reply, error)
@@ -130,7 +130,7 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
     async (request, reply) => {
       const provider = requireProvider(client)
       try {
-        return { redirect_url: goToProvider(reply, await depart(db, provider, { link: actorOf(request) })) }
+        return { redirect_url: goToProvider(reply, await beginSignIn(db, provider, { link: actorOf(request) })) }
       } catch (error) {
         if (!(error instanceof SignInError)) throw error
         request.log.warn(
@@ -149,7 +149,7 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
       schema: {
         tags,
         summary: 'Unlink the account of the identity provider',
-        description: 'Needs a password, or there would be no way left to sign in.',
+        description: 'Needs a password, because otherwise there would be no way left to sign in.',
         response: { 200: Message, ...problems('invalid_input', 'unauthenticated', 'forbidden') },
       },
     },

@@ -45,7 +45,7 @@ export function userRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Change the role of a member',
         description:
-          'Not to owner (400): transfer the ownership instead. The owner has no other role, and an admin does not change another admin (403).',
+          'Not to owner (400): transfer the ownership instead. Nobody changes the owner, and no admin changes another admin (403). The invitations of somebody who may no longer invite are cancelled.',
         params: MemberParams,
         body: UpdateRole,
         response: { 200: MemberRole, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
@@ -62,7 +62,7 @@ export function userRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'Remove a member from the organization',
         description:
-          'Their sessions here and the API keys they made here end at once. The owner is not removed, nor is an admin by another admin (403).',
+          'Their sessions and API keys in this organization end immediately, and the invitations they sent are cancelled. Nobody removes the owner, and no admin removes another admin (403).',
         params: MemberParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },

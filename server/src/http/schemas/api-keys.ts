@@ -15,19 +15,21 @@ export const CreateApiKey = Type.Object({
       description: 'Null or absent: never expires',
     }),
   ),
-  role: Type.Optional(Type.Enum(RoleName.enum, { description: 'The key has at most this role; at most your own' })),
+  role: Type.Optional(
+    Type.Enum(RoleName.enum, { description: 'The key has at most this role. It cannot be higher than your own' }),
+  ),
   scopes: Type.Optional(
     Type.Object(
       {
         permissions: Type.Array(Type.Enum(keyPermissions), {
           minItems: 1,
           uniqueItems: true,
-          description: 'All that the key may do; each must be yours',
+          description: 'Everything the key may do; you must have each of these permissions yourself',
         }),
         domain_id: Type.Optional(
           Type.String({
             format: 'uuid',
-            description: `The key reaches this domain and its pipelines alone; allowed with ${domainPermissions.join(', ')}`,
+            description: `The key reaches only this domain and its pipelines. Allowed with ${domainPermissions.join(', ')}`,
           }),
         ),
       },
@@ -39,7 +41,7 @@ export const CreateApiKey = Type.Object({
 export const CreatedApiKey = Type.Object({
   id: Uuid,
   name: Type.String(),
-  key: Type.String({ description: 'The whole key: shown here and never again' }),
+  key: Type.String({ description: 'The whole key, shown only here' }),
   key_prefix: KeyPrefix,
   expires_at: ExpiresAt,
   created_at: Timestamp,
@@ -55,7 +57,7 @@ export const ApiKeyItem = Type.Object({
       permissions: Type.Optional(Type.Array(Type.Enum(keyPermissions))),
       domain_id: Type.Optional(Uuid),
     },
-    { description: 'The limits of the key; empty where it has all the power of its creator' },
+    { description: 'The limits of the key; empty if it may do everything that its creator may do' },
   ),
   last_used_at: Nullable(Timestamp),
   expires_at: ExpiresAt,

@@ -7,13 +7,13 @@ export const AuditQuery = Type.Object({
   action: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Such as `member.removed`' })),
   object_type: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Such as `membership`' })),
   object_id: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-  since: Type.Optional(Type.String({ format: 'date-time', description: 'The first moment that counts' })),
-  until: Type.Optional(Type.String({ format: 'date-time', description: 'The first moment that no longer counts' })),
+  since: Type.Optional(Type.String({ format: 'date-time', description: 'Lines from this time on' })),
+  until: Type.Optional(Type.String({ format: 'date-time', description: 'Lines before this time' })),
   before: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Only lines older than this one: the `id` of the last line of the page before',
+      description: 'Only lines older than this one: the `id` of the last line of the previous page',
     }),
   ),
   limit: Type.Optional(

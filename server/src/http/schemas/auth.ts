@@ -8,7 +8,7 @@ export const Register = Type.Object({
   password: Password,
   name: Name,
   organization_name: Type.Optional(
-    Type.String({ ...Name, description: 'Required without `invitation_token`, not used with it' }),
+    Type.String({ ...Name, description: 'Required without `invitation_token`, ignored with it' }),
   ),
   invitation_token: Type.Optional(
     Type.String({
@@ -71,8 +71,8 @@ export const SessionView = Type.Object({
   last_used_at: Timestamp,
   expires_at: Timestamp,
   client_address: Nullable(Type.String({ description: 'Where it was opened from' })),
-  user_agent: Nullable(Type.String({ description: 'As the client that opened it calls itself' })),
-  current: Type.Boolean({ description: 'The session that asks' }),
+  user_agent: Nullable(Type.String({ description: 'The User-Agent header of the client that opened it' })),
+  current: Type.Boolean({ description: 'The session of this request' }),
 })
 
 export const MyOrganization = Type.Object({

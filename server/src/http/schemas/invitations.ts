@@ -20,7 +20,7 @@ const fields = {
 export const InvitationItem = Type.Object(fields)
 export const CreatedInvitation = Type.Object({
   ...fields,
-  invite_url: Type.String({ description: 'The link to hand on; its token is shown here and never again' }),
+  invite_url: Type.String({ description: 'The link to send to them; its token is shown only here' }),
 })
 export const InvitationPreview = Type.Object({
   email: Type.String(),

@@ -1,22 +1,22 @@
 import { Type } from 'typebox'
 
-/** Nothing but what an invitation token is made of: it travels in a cookie. */
+/** Only the characters of an invitation token, because it is stored in a cookie. */
 export const StartQuery = Type.Object({
   invitation: Type.Optional(
     Type.String({
       pattern: '^[A-Za-z0-9_-]{1,200}$',
       description:
-        'The token of an invitation. It comes back as `&invitation=` for the person to accept; it is never accepted by itself',
+        'An invitation token. It comes back as `&invitation=` for the person to accept; it is never accepted automatically',
     }),
   ),
 })
 
-/** Providers add parameters of their own, and a bad answer goes to the frontend as an error, so nothing is refused here. */
+/** Nothing is refused here: providers add their own parameters, and errors are sent to the frontend. */
 export const CallbackQuery = Type.Object({
-  state: Type.Optional(Type.Unknown({ description: 'As it was sent' })),
+  state: Type.Optional(Type.Unknown({ description: 'As we sent it' })),
   code: Type.Optional(Type.Unknown({ description: 'The authorization code' })),
-  iss: Type.Optional(Type.Unknown({ description: 'The issuer, where the provider names it' })),
-  error: Type.Optional(Type.Unknown({ description: 'Why the provider said no' })),
+  iss: Type.Optional(Type.Unknown({ description: 'The issuer, if the provider sends it' })),
+  error: Type.Optional(Type.Unknown({ description: 'Why the provider refused' })),
 })
 
 export const RedirectUrl = Type.Object({
