@@ -1,11 +1,13 @@
 /**
- * Looking names up by the system, so that /etc/hosts and search domains count. Each look-up holds one of the threads that
- * Node has for files, passwords and names together, for as long as a DNS server of anybody's choice is silent. So every
- * `Egress` has a few lanes of its own, an organization uses one of them at a time, those that wait take turns by
- * organization, and a look-up that nobody waits for any more is not begun.
+ * Looking names up by the system, so that /etc/hosts and search domains count. Each look-up occupies one of the threads
+ * that Node has for files, passwords and names together, for as long as the DNS server does not answer, and tenants choose
+ * the server. So every `Egress` has a few lanes of its own, an organization uses one of them at a time, organizations
+ * take turns, and an aborted look-up is not started.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { lookup as systemLookup } from 'node:dns/promises'
+import { createGate } from '../gate.ts'
+import { EgressFailed } from './refusal.ts'
 
 export interface Answer {
   address: string
@@ -16,59 +18,28 @@ export interface Answer {
 export type Lookup = (host: string, signal?: AbortSignal) => Promise<readonly Answer[]>
 
 const LANES = 2
-const LANES_OF_ONE = 1
+const MOST_WAITING = 10_000
 
 const organization = new AsyncLocalStorage<string>()
 
-/** What is looked up by the work counts as the organization's. Elsewhere nobody is told apart from anybody else. */
+/** Look-ups that the work makes belong to the organization. Elsewhere each one stands for itself. */
 export const lookUpAs = <T>(organizationId: string, work: () => T): T => organization.run(organizationId, work)
 
-interface Waiting {
-  start(): void
-  signal: AbortSignal | undefined
-}
-
 export function limitLookups(lookup: Lookup, lanes: number): Lookup {
-  const busy = new Map<string, number>()
-  // A Map keeps the order of insertion: an organization that was served goes to the end.
-  const waiting = new Map<string, Waiting[]>()
-  let inAll = 0
-
-  const hasRoom = (key: string) => inAll < lanes && (key === '' || (busy.get(key) ?? 0) < LANES_OF_ONE)
-  const enter = (key: string): void => {
-    inAll++
-    busy.set(key, (busy.get(key) ?? 0) + 1)
-  }
-  const leave = (key: string): void => {
-    inAll--
-    const left = busy.get(key)! - 1
-    if (left === 0) busy.delete(key)
-    else busy.set(key, left)
-    for (const [next, line] of waiting) if (hasRoom(next)) serve(next, line)
-  }
-  const serve = (key: string, line: Waiting[]): void => {
-    waiting.delete(key)
-    const first = line.find(({ signal }) => !signal?.aborted)
-    if (!first) return
-    const rest = line.slice(line.indexOf(first) + 1)
-    if (rest.length > 0) waiting.set(key, rest)
-    enter(key)
-    first.start()
-  }
-
+  const gate = createGate({
+    total: lanes,
+    perKey: 1,
+    waitingPerKey: MOST_WAITING,
+    waitingTotal: MOST_WAITING,
+    refuse: () => new EgressFailed('dns', 'too many names are being looked up; try again later'),
+  })
+  let unowned = 0
   return async (host, signal) => {
-    const key = organization.getStore() ?? ''
-    if (hasRoom(key)) enter(key)
-    else
-      await new Promise<void>((start) => {
-        const line = waiting.get(key) ?? []
-        line.push({ start, signal })
-        waiting.set(key, line)
-      })
+    const leave = await gate.enter(organization.getStore() ?? `unowned ${++unowned}`, signal)
     try {
       return await lookup(host)
     } finally {
-      leave(key)
+      leave()
     }
   }
 }

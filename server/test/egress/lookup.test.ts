@@ -2,6 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, limitLookups, lookUpAs } from '../../src/egress/lookup.ts'
 
+/** Until everything that can go on has done so. */
+const settle = () => new Promise(setImmediate)
+
 test('slow look-ups use a limited number of threads, and an aborted one is not started', async () => {
   const begun: string[] = []
   const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
@@ -12,14 +15,15 @@ test('slow look-ups use a limited number of threads, and an aborted one is not s
   }, 2)
   const gone = new AbortController()
   const [first, second] = [lookup('a'), lookup('b')]
-  void lookup('c', gone.signal)
-  void lookup('d', gone.signal)
+  const dropped = [lookup('c', gone.signal), lookup('d', gone.signal)].map((each) => assert.rejects(each))
   const last = lookup('e')
+  await settle()
   assert.deepEqual(begun, ['a', 'b'])
   gone.abort()
+  await Promise.all(dropped)
   ends.get('a')!.resolve([{ address: '192.0.2.1', family: 4 }])
   assert.equal((await first)[0]?.address, '192.0.2.1')
-  await new Promise(setImmediate)
+  await settle()
   assert.deepEqual(begun, ['a', 'b', 'e'])
   ends.get('b')!.reject(new Error('no such name'))
   await assert.rejects(second, /no such name/)
@@ -27,7 +31,8 @@ test('slow look-ups use a limited number of threads, and an aborted one is not s
   await last
   void lookup('f')
   void lookup('g')
-  assert.deepEqual(begun.slice(3), ['f', 'g'], 'both places are free again')
+  await settle()
+  assert.deepEqual(begun.slice(3), ['f', 'g'], 'both lanes are free again')
 })
 
 test('an organization whose DNS is silent uses one lane, and the others take turns', async () => {
@@ -41,12 +46,14 @@ test('an organization whose DNS is silent uses one lane, and the others take tur
   const ask = (organization: string, host: string) => lookUpAs(organization, () => lookup(host))
   const end = async (host: string) => {
     ends.get(host)!.resolve([])
-    await new Promise(setImmediate)
+    await settle()
   }
   for (const host of ['a1', 'a2', 'a3', 'a4']) void ask('a', host)
+  await settle()
   assert.deepEqual(begun, ['a1'], 'the second lane is left to others')
   for (const host of ['b1', 'b2', 'b3']) void ask('b', host)
   void ask('c', 'c1')
+  await settle()
   assert.deepEqual(begun, ['a1', 'b1'])
   await end('b1')
   await end('b2')
