@@ -7,12 +7,13 @@ seal nothing more can be imported, so what a package would import lazily is impo
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pkgutil
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -33,10 +34,12 @@ _ONE_THREAD = dict.fromkeys(
 )
 
 
-def load_modules(names: Iterable[str]) -> tuple[list[str], list[dict[str, str]]]:
+def load_modules(names: Sequence[str]) -> tuple[list[str], list[dict[str, str]]]:
     """Imports what is allowed and installed. Returns the usable names, and the problem of each other one."""
     loaded: list[str] = []
     problems: list[dict[str, str]] = []
+    if not names:
+        return loaded, problems
     with _as_installed():
         for name in names:
             problem = find_problem(name) or _load(name)
@@ -73,14 +76,14 @@ def _load(name: str) -> str | None:
 def _load_submodules(module: Any) -> list[Any]:
     """The submodules of a package, which it may import lazily. Its tests are left out."""
     found: list[Any] = []
-    folders = list(getattr(module, "__path__", ()))
-    for info in pkgutil.walk_packages(folders, f"{module.__name__}.", onerror=lambda _: None):
-        if len(found) == MAX_SUBMODULES:
-            break
-        if not _UNWANTED.search(info.name):
-            # A submodule may need a package that is not installed; then it cannot be used in a cell either.
-            with contextlib.suppress(BaseException):
-                found.append(import_module(info.name))
+    for package in itertools.chain((module,), found):
+        for info in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}."):
+            if len(found) == MAX_SUBMODULES:
+                return found
+            if not _UNWANTED.search(info.name):
+                # A submodule may need a package that is not installed; then it cannot be used in a cell either.
+                with contextlib.suppress(BaseException):
+                    found.append(import_module(info.name))
     return found
 
 

@@ -40,7 +40,7 @@ def render(value):
   'parts/__init__.py': '',
   'parts/text.py': 'def show(value): return f"<{value}>"',
   'io/__init__.py': 'size = 3',
-  'tests/__init__.py': 'raise SystemError("the tests of a package are not loaded")',
+  'tests/__init__.py': 'import os\nos._exit(9)  # nobody loads the tests of a package',
   'broken.py': 'raise SystemExit(3)',
 }
 
