@@ -30,7 +30,7 @@ export interface PreviewInput {
   max_records?: number
 }
 
-const DEFAULT_RECORDS = 10
+export const DEFAULT_RECORDS = 10
 const NO_RECORDS = Buffer.from('[]')
 
 /** Code that is given wins over the saved one, whose name and settings stay. */

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { DEFAULT_RECORDS } from '../../connections/previews.ts'
 import { Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
 import { ShownStreams } from './connectors.ts'
 
@@ -59,7 +60,7 @@ export const PreviewSource = Type.Object({
   stream: Type.String({ minLength: 1, maxLength: 500 }),
   authentication: Type.Optional(Authentication),
   config: Type.Optional(Nullable(AnyObject('Settings of the source'))),
-  max_records: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: 10 })),
+  max_records: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, default: DEFAULT_RECORDS })),
 })
 
 export const CheckSource = Nullable(

@@ -11,6 +11,10 @@ import { ConnectorError, secret } from '../../contract.ts'
 const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 export type TlsMode = (typeof tlsModes)[number]
 
+/** They have no `default` in the schema: filled in, they would stand beside an `url` that says otherwise. */
+const DEFAULT_PORT = 5432
+const DEFAULT_TLS_MODE: TlsMode = 'prefer'
+
 const tls = Type.Object(
   {
     mode: Type.Optional(
@@ -23,8 +27,7 @@ const tls = Type.Object(
           Type.Literal('verify-full'),
         ],
         {
-          description:
-            'disable, prefer (the default: TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name).',
+          description: `disable, prefer (TLS where the server offers it), require (TLS, and a chain to \`ca\` where it is given), verify-ca (TLS and a chain to \`ca\`, or to the public authorities), verify-full (chain and host name). Default ${DEFAULT_TLS_MODE}.`,
         },
       ),
     ),
@@ -45,7 +48,7 @@ export const connectionSettings = {
     ),
   ),
   host: Type.Optional(Type.String({ minLength: 1, description: 'Host name or address of the server.' })),
-  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: 'Default 5432.' })),
+  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: `Default ${DEFAULT_PORT}.` })),
   database: Type.Optional(
     Type.String({ minLength: 1, description: 'Name of the database. Default: that of the user.' }),
   ),
@@ -85,12 +88,12 @@ export function resolveTarget(settings: ConnectionSettings): Target {
     throw refuse('`tls.cert` and `tls.key` belong together: give both or none')
   return {
     host,
-    port: parts.port ?? 5432,
+    port: parts.port ?? DEFAULT_PORT,
     database: parts.database ?? parts.user,
     user: parts.user,
     password: parts.password ?? '',
     tls: {
-      mode: mode ?? 'prefer',
+      mode: mode ?? DEFAULT_TLS_MODE,
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined || key === undefined ? {} : { cert, key }),
     },
