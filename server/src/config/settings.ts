@@ -113,6 +113,14 @@ export const settings = {
   },
   WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes at a time.' },
   ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Runs of one organization that execute at a time.' },
+  ORG_MAX_PIPELINES: {
+    ...optional(integer(1, 10_000_000)),
+    about: 'Pipelines that one organization may have; one more is refused with 409.',
+  },
+  ORG_MAX_PENDING_RUNS: {
+    ...optional(integer(1, 10_000_000)),
+    about: 'Runs of one organization that may wait; triggering one more is refused with 429.',
+  },
   RUN_TIMEOUT_MINUTES: {
     ...integer(1, 525_600),
     default: 720,

@@ -79,7 +79,7 @@ export function secretsOf({
   source,
   destination,
 }: {
-  source: ResolvedSource
+  source: Omit<ResolvedSource, 'custom'>
   destination: ResolvedDestination
 }): string[] {
   const builtIn = findSource(source.name)

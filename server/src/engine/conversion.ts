@@ -2,10 +2,11 @@
 import { createReadStream } from 'node:fs'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { BlobStore, BlobWriter } from '../blobs/blobs.ts'
+import { KEPT_FREE_BYTES, watchSpace } from '../blobs/disk-space.ts'
 import { type Column, ConnectorError, type OutputShape, type RunLog } from '../connectors/contract.ts'
 import { openEngine, quoteName, quoteText } from '../connectors/duckdb.ts'
 import { cutLines } from '../json/lines.ts'
@@ -26,6 +27,8 @@ export interface Conversion {
   kept: readonly Column[] | null
   signal: AbortSignal
   log: RunLog
+  /** Room on the disk of the temporary folder that stays free; by default what the service keeps for itself. */
+  keepFreeBytes?: number
 }
 
 export interface Converted {
@@ -103,12 +106,9 @@ async function writeParquet(
   try {
     const input = join(folder, 'rows.csv')
     const output = join(folder, 'rows.parquet')
-    const file = await open(input, 'wx', 0o600)
-    try {
-      for await (const block of csvPages(conversion, columns)) await file.writeFile(block)
-    } finally {
-      await file.close()
-    }
+    const written = await writeRows(conversion, columns, input)
+    // What DuckDB makes of it is smaller, so as much room again is enough.
+    await watchSpace(folder, keptFree(conversion) + written)(written)
     const engine = await openEngine(folder, conversion.signal)
     try {
       const query = parquetQuery({ input, output, columns, longest, compression: conversion.shape.compression })
@@ -121,6 +121,25 @@ async function writeParquet(
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** The rows as a file, for as long as the disk has room; returns its size. */
+async function writeRows(conversion: Conversion, columns: readonly OutputColumn[], path: string): Promise<number> {
+  const makeRoom = watchSpace(dirname(path), keptFree(conversion))
+  const file = await open(path, 'wx', 0o600)
+  let written = 0
+  try {
+    for await (const block of csvPages(conversion, columns)) {
+      await makeRoom(block.length)
+      await file.writeFile(block)
+      written += block.length
+    }
+  } finally {
+    await file.close()
+  }
+  return written
+}
+
+const keptFree = ({ keepFreeBytes }: Conversion): number => keepFreeBytes ?? KEPT_FREE_BYTES
 
 /** Values that are not of the type which their source declared. */
 function refuseValues(error: Error, signal: AbortSignal): never {

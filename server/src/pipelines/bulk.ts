@@ -5,7 +5,15 @@ import { isObject } from '../connectors/settings/settings.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { checkConfig } from './config.ts'
-import { enterDomain, insertPipeline, type Pipeline, readTiming, type Stores, type Timing } from './pipelines.ts'
+import {
+  enterDomain,
+  insertPipeline,
+  type Pipeline,
+  readTiming,
+  requireRoom,
+  type Stores,
+  type Timing,
+} from './pipelines.ts'
 import { forgetTotal } from './totals.ts'
 
 export interface BulkInput extends Timing {
@@ -30,6 +38,7 @@ export async function createPipelines(stores: Stores, actor: Actor, input: BulkI
     throw new AppError('invalid_input', 'config.source.stream: leave it out; each of the streams gets a pipeline')
   const made = await db.transaction(async (tx) => {
     const references = await enterDomain(tx, actor, input.config, input.domain_id ?? null)
+    await requireRoom(tx, stores, actor, input.streams.length)
     const timing = readTiming(input, references.now)
     const given = restoreMasks(input.config, undefined, 'config') as object
     const rows: Pipeline[] = []

@@ -3,20 +3,22 @@ import { randomUUID } from 'node:crypto'
 import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import type { ConfigSummary } from './config.ts'
-import { findPipeline, insertPipeline, openConfig, type Pipeline, type Stores } from './pipelines.ts'
+import { findPipeline, insertPipeline, openConfig, type Pipeline, requireRoom, type Stores } from './pipelines.ts'
 import { forgetTotal } from './totals.ts'
 
 const MAX_NAME = 200
 
 export async function copyPipeline(
-  { db, box }: Stores,
+  stores: Stores,
   actor: Actor,
   id: string,
   input: { name?: string | null },
 ): Promise<Pipeline> {
+  const { db, box } = stores
   const made = await db.transaction(async (tx) => {
     const row = await findPipeline(tx, actor, id)
     requirePermission(actor, 'pipelines:write', row.domain_id)
+    await requireRoom(tx, stores, actor, 1)
     const config = openConfig(box, row)
     const summary = await readSummary(tx, id)
     const name = input.name ?? (await makeCopyName(tx, actor.organization_id, row.name))

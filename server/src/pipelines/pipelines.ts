@@ -13,10 +13,12 @@ import {
   type Database,
   FOREIGN_KEY_VIOLATION,
   isDatabaseError,
+  lockForTransaction,
   type Queryable,
   type Statement,
   sql,
 } from '../database/database.ts'
+import { countUpTo } from '../database/lists.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
@@ -50,7 +52,7 @@ export interface Stores {
   db: Database
   box: SecretBox
   /** Of the service. */
-  config: RunLimits & SecretRules
+  config: RunLimits & SecretRules & { ORG_MAX_PIPELINES?: number | undefined }
 }
 
 export interface Timing {
@@ -80,7 +82,13 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
   const timing = readTiming(input, references.now)
   const id = randomUUID()
   const row = { ...timing, id, name: input.name, domain_id: input.domain_id ?? null, config, summary }
-  const made = await insertPipeline(db, box, actor, row)
+  const limited = stores.config.ORG_MAX_PIPELINES !== undefined
+  const made = await (limited
+    ? db.transaction(async (tx) => {
+        await requireRoom(tx, stores, actor, 1)
+        return insertPipeline(tx, box, actor, row)
+      })
+    : insertPipeline(db, box, actor, row))
   forgetTotal(actor.organization_id)
   return made
 }
@@ -232,6 +240,23 @@ export interface NewPipeline extends CheckedTiming {
   domain_id: string | null
   config: PipelineConfig
   summary: ConfigSummary
+}
+
+/** ORG_MAX_PIPELINES. Those who create at the same time wait for each other, or all would find the last place free. */
+export async function requireRoom(tx: Queryable, { config }: Stores, actor: Actor, wanted: number): Promise<void> {
+  const most = config.ORG_MAX_PIPELINES
+  if (most === undefined) return
+  await lockForTransaction(tx, `pipelines ${actor.organization_id}`)
+  const there = await countUpTo(
+    tx,
+    sql`SELECT 1 FROM pipelines WHERE organization_id = ${actor.organization_id}`,
+    most + 1,
+  )
+  if (there + wanted > most)
+    throw new AppError(
+      'conflict',
+      `Your organization has ${there} pipelines and may have ${most}; delete some that are no longer needed`,
+    )
 }
 
 export async function insertPipeline(

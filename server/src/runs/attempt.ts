@@ -6,12 +6,11 @@ import { secretsOf } from '../connections/resolve.ts'
 import { createRedact, type Redact } from '../connectors/settings/redact.ts'
 import { SecretLost } from '../database/secret-box.ts'
 import type { Counts } from '../engine/job.ts'
-import type { ResolvedConfig } from '../pipelines/resolve.ts'
 import type { ClaimedRun } from './claim.ts'
 import type { NextClaim } from './finish.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
 import { type Moment, takeMoment } from './moment.ts'
-import { type PinnedConfig, runPlace } from './trigger.ts'
+import { type PinnedConfig, runPlace, type UsableConfig } from './trigger.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /**
@@ -64,7 +63,7 @@ export function openAttempt(services: WorkerServices, run: ClaimedRun, options: 
 }
 
 /** An attempt whose configuration could be opened. */
-export type ConfiguredAttempt = Attempt & { pinned: { config: ResolvedConfig } }
+export type ConfiguredAttempt = Attempt & { pinned: { config: UsableConfig } }
 
 export const isConfigured = (attempt: Attempt): attempt is ConfiguredAttempt => 'config' in attempt.pinned
 

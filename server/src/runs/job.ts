@@ -1,8 +1,10 @@
 /** The job that an executor gets: made of the claimed row and of the configuration that was pinned with it. */
 import { findReadableParts } from '../connections/readable-outputs.ts'
 import { outputsOf } from '../connections/references.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import { readKeptColumns } from '../connectors/kept-columns.ts'
 import { findSource } from '../connectors/registry.ts'
+import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Checkpoint, Job } from '../engine/job.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
@@ -17,7 +19,7 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     attempt: run.attempt,
     organization_id: run.organization_id,
     pipeline_id: run.pipeline_id,
-    source: config.source,
+    source: await withCode(attempt),
     destination: config.destination,
     sync: config.sync,
     columns: config.columns,
@@ -27,6 +29,24 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     schema: run.schema_columns && readKeptColumns(run.schema_columns),
     outputs: await findOutputs(attempt),
   }
+}
+
+/** The source with the code of the version that was pinned. */
+async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<Job['source']> {
+  const { custom, ...source } = pinned.config.source
+  if (!custom) return source
+  if (custom.code !== undefined) return { ...source, custom: { ...custom, code: custom.code } }
+  const row = await untilDatabaseAnswers(() =>
+    services.db.control.first<{ code: string }>(sql`
+      SELECT v.code FROM custom_source_versions v JOIN custom_sources c ON c.id = v.custom_source_id
+       WHERE v.custom_source_id = ${custom.id} AND v.version = ${custom.version} AND c.organization_id = ${run.organization_id}`),
+  )
+  if (!row)
+    throw new ConnectorError(
+      'config',
+      `The source '${source.name}' was deleted after this run had been triggered; choose another source, or create it again under that name.`,
+    )
+  return { ...source, custom: { ...custom, code: row.code } }
 }
 
 const resumePoint = (run: ClaimedRun): Checkpoint | null =>

@@ -4,6 +4,7 @@
  * in verdict.ts.
  */
 import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { Checkpoint, Outcome } from '../engine/job.ts'
@@ -78,7 +79,11 @@ async function endExecutor(executor: Executor): Promise<void> {
 
 /** Runs the job and resolves with how it ended. */
 async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: StoredRefreshTokens): Promise<Verdict> {
-  const job = await makeJob(attempt)
+  const job = await makeJob(attempt).catch((error: Error) => {
+    if (error instanceof ConnectorError) return failure(error.kind, error.message, error.transient)
+    throw error
+  })
+  if ('end' in job) return job
   const { services, run } = attempt
   const { promise, resolve } = Promise.withResolvers<Verdict>()
   const unlimit = limitAttempt(attempt, executor, resolve)

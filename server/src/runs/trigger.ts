@@ -4,17 +4,22 @@
  * a clear sentence, on a schedule as by hand.
  */
 import { randomUUID } from 'node:crypto'
+import type { ResolvedSource } from '../connections/resolve.ts'
 import { ConnectorError } from '../connectors/contract.ts'
-import { type Database, sql } from '../database/database.ts'
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
+import { countUpTo } from '../database/lists.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { notFound } from '../errors.ts'
+import { AppError, notFound } from '../errors.ts'
 import { openPipelineConfig, type ResolvedConfig, resolveConfig } from '../pipelines/resolve.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
 
-export type PinnedConfig = { config: ResolvedConfig } | { problem: string }
+/** A custom source by its version. Runs of an earlier release hold its code as well. */
+export type PinnedSource = Omit<ResolvedSource, 'custom'> & { custom?: { id: string; version: number; code?: string } }
+export type UsableConfig = Omit<ResolvedConfig, 'source'> & { source: PinnedSource }
+export type PinnedConfig = { config: UsableConfig } | { problem: string }
 
 export interface TriggeredRun {
   id: string
@@ -30,9 +35,15 @@ export const runPlace = (organizationId: string, runId: string) => ({
   row_id: runId,
 })
 
+/** What triggering needs of the services. */
+export interface TriggerServices {
+  db: Database
+  box: SecretBox
+  config: { ORG_MAX_PENDING_RUNS?: number | undefined }
+}
+
 export async function triggerRun(
-  db: Database,
-  box: SecretBox,
+  { db, box, config }: TriggerServices,
   actor: Actor,
   pipelineId: string,
 ): Promise<TriggeredRun> {
@@ -46,6 +57,7 @@ export async function triggerRun(
       SELECT id, organization_id, domain_id, config_box FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)} FOR NO KEY UPDATE`)
     if (!pipeline) throw notFound('Pipeline')
     requirePermission(actor, 'pipelines:run', pipeline.domain_id)
+    await requireWaitingRoom(tx, actor, config.ORG_MAX_PENDING_RUNS)
     const pinned = await pinConfig(async () =>
       resolveConfig(tx, box, actor.organization_id, openPipelineConfig(box, pipeline)),
     )
@@ -61,9 +73,30 @@ export async function triggerRun(
   })
 }
 
+/** ORG_MAX_PENDING_RUNS. Where there is a limit, those who trigger for one organization wait for each other. */
+async function requireWaitingRoom(tx: Queryable, actor: Actor, most: number | undefined): Promise<void> {
+  if (most === undefined) return
+  await lockForTransaction(tx, `pending runs ${actor.organization_id}`)
+  const waiting = await countUpTo(
+    tx,
+    sql`SELECT 1 FROM runs WHERE organization_id = ${actor.organization_id} AND status = 'pending'`,
+    most,
+  )
+  if (waiting >= most)
+    throw new AppError(
+      'too_many_requests',
+      `${most} runs of your organization wait already, which is the most there may be; try again when some have begun`,
+      { 'Retry-After': '60' },
+    )
+}
+
+/** The code of a custom source stays in its version: it may be half a megabyte, and a thousand runs may wait. */
 export async function pinConfig(resolve: () => ResolvedConfig | Promise<ResolvedConfig>): Promise<PinnedConfig> {
   try {
-    return { config: await resolve() }
+    const config = await resolve()
+    const { custom, ...source } = config.source
+    if (!custom) return { config: { ...config, source } }
+    return { config: { ...config, source: { ...source, custom: { id: custom.id, version: custom.version } } } }
   } catch (error) {
     if (error instanceof ConnectorError) return { problem: error.message }
     throw error

@@ -41,7 +41,10 @@ export function pipelineRoutes(app: App, services: Services): void {
         summary: 'Create a pipeline',
         description: 'The whole config is checked; `detail` begins with the path of what is wrong.',
         body: CreatePipeline,
-        response: { 201: PipelineView, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+        response: {
+          201: PipelineView,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+        },
       },
     },
     async (request, reply) => reply.code(201).send(await createPipeline(services, actorOf(request), request.body)),
@@ -156,7 +159,7 @@ export function pipelineRoutes(app: App, services: Services): void {
         body: BulkPipelines,
         response: {
           201: ListOf(PipelineView),
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
         },
       },
     },

@@ -41,7 +41,7 @@ const read = { access: 'pipelines:read' } as const
 const refusals = problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found')
 
 export function runRoutes(app: App, services: Services): void {
-  const { db, box, blobs } = services
+  const { db, blobs } = services
   app.post(
     '/api/pipelines/:id/run',
     {
@@ -51,10 +51,10 @@ export function runRoutes(app: App, services: Services): void {
         summary: 'Run a pipeline now',
         description: 'Runs of one pipeline execute one after another.',
         params: IdParams,
-        response: { 201: TriggeredRun, ...refusals },
+        response: { 201: TriggeredRun, ...refusals, ...problems('too_many_requests') },
       },
     },
-    async (request, reply) => reply.code(201).send(await triggerRun(db, box, actorOf(request), request.params.id)),
+    async (request, reply) => reply.code(201).send(await triggerRun(services, actorOf(request), request.params.id)),
   )
 
   app.get(
