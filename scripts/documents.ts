@@ -58,30 +58,30 @@ ${Object.values(catalogue)
 
 const permissionsPage = () => `# Permissions
 
-Each member of an organization has one role in it. A domain role raises the permissions marked so inside that one domain, and never lowers any. Roles are read with every request: a change takes effect with the next one.
+Each member of an organization has one role in it. A domain role adds the permissions marked in the last column inside that one domain; it never takes any away. Roles are read with every request, so a change takes effect with the next one.
 
 ${permissionsTable()}
 
-Beyond the table: nobody changes or removes the owner, an admin neither changes nor removes another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys. Removing or demoting somebody who may invite cancels the invitations they sent.
+Beyond the table: nobody can change or remove the owner, an admin cannot change or remove another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys. Removing or demoting somebody who may invite cancels the invitations they sent.
 
 ## API keys
 
-A key has the power that its creator has at the moment of each request. It can be given less:
+A key may do what its creator may do at the moment of each request. It can be limited further:
 
 \`\`\`json
 { "name": "nightly report", "expires_in_days": 90, "role": "viewer",
   "scopes": { "permissions": ["pipelines:read"], "domain_id": "8f14e45f-…" } }
 \`\`\`
 
-- \`role\`: at most this role, which is at most your own. Rules that look at roles see this one.
-- \`scopes.permissions\`: these permissions and no others; each must be yours.
-- \`scopes.domain_id\`: this domain alone. The key sees the domain, its pipelines and their runs; everything else is 404 or 403, as if it did not exist. Allowed with ${domainPermissions.map((name) => `\`${name}\``).join(', ')}.
+- \`role\`: the key has at most this role, which cannot be higher than your own. It also counts in rules that compare roles.
+- \`scopes.permissions\`: these permissions and no others. You must have each of them yourself.
+- \`scopes.domain_id\`: this domain only. The key sees the domain, its pipelines and their runs. Other pipelines and runs are 404, everything that concerns the whole organization is 403. Allowed with ${domainPermissions.map((name) => `\`${name}\``).join(', ')}.
 
-Each request needs both: what the creator may do now, and what the key was given. A key with limits accepts no invitations and does not list the organizations of its creator.
+Every request needs the permission of both, the key and its creator. A key with limits cannot accept invitations or list the organizations of its creator.
 
-A key that is made with a key has at most the same limits, expires no later, and is revoked with it. No key changes a password, switches or ends sessions, or transfers the ownership (403).
+A key that is created with a key has at most the same limits, expires no later, and is revoked with it. A key cannot change a password or a name, switch the organization, see or end sessions, or transfer the ownership (403).
 
-Some permissions are worth more than they seem. \`users:invite\` and \`users:manage_roles\` hand out roles, \`pipelines:write\` may use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the ends of all runs to an address of its choice.
+Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address.
 `
 
 /** One page per system: a source and a destination of the same name share it. */
