@@ -1,12 +1,12 @@
 /**
  * How often one client may register. The answer to a registration reveals whether an address has an account (409), so such
- * an attempt counts for many: a client can test twenty addresses in 15 minutes and then has to wait.
+ * an attempt counts for many: a client can test a hundred addresses in 15 minutes and then has to wait.
  */
 import type { Queryable } from '../database/database.ts'
 import { countAttempt, refuseTooMany } from './attempts.ts'
 
-export const REGISTRATIONS_PER_CLIENT = 300
-export const COST_OF_TAKEN = 15
+export const REGISTRATIONS_PER_CLIENT = 1000
+export const COST_OF_TAKEN = 10
 
 const keyOf = (client: string) => `register ${client}`
 
