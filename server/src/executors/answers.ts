@@ -37,10 +37,11 @@ const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
 
 /** Long enough that what is cut off here never shows: a message is redacted first and then made much shorter. */
 export const LONGEST_MESSAGE = 64 * 1024
-export const MOST_STREAMS = 100_000
+const MOST_STREAMS = 100_000
+/** A form shows one, a picker some; a database may have thousands. */
 export const MOST_DESCRIBED = 100
-export const MOST_LOG_LINES = 10_000
-export const LONGEST_LOG_LINE = 512 * 1024
+const MOST_LOG_LINES = 10_000
+const LONGEST_LOG_LINE = 512 * 1024
 const LONGEST_NAME = 500
 const LONGEST_FIELD = 10_000
 const MOST_COLUMNS = 10_000

@@ -127,6 +127,8 @@ export class CallProcesses {
     if (this.#tidying.size === 0 && this.#all.size === 0) this.#remember(sweepScratch())
     this.#makeRoom()
     const spawned = launch(this.#options, (reason) => {
+      // What it still says while it is being killed is no news.
+      if (spawned.state === 'ending') return
       this.#end(spawned)
       this.#options.warn(reason)
     })

@@ -11,7 +11,7 @@ import { type FrameLimits, openChannel } from './channel.ts'
 import type { FromExecutor, ToExecutor } from './messages.ts'
 import { makeScratch } from './scratch.ts'
 
-export const EXECUTOR_ENTRY = new URL('./executor.ts', import.meta.url).pathname
+const EXECUTOR_ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const STDERR_KEPT = 4096
 /** More than any report of a crash. A process that writes on is no longer read and gets an error for it. */
 const STDERR_READ = 256 * 1024
