@@ -72,7 +72,7 @@ export class ConnectorError extends Error {
 }
 
 /** A type as one system calls it. Only that system may use it; to all others the column is of its neutral type. */
-export interface NativeType {
+interface NativeType {
   /** The name of a connector, or of a file format. */
   system: string
   type: string
@@ -258,7 +258,7 @@ export interface Mark {
   published?: boolean
 }
 
-export interface DestinationCapabilities {
+interface DestinationCapabilities {
   write: readonly WriteMode[]
   /** What it accepts, best first. */
   encodings: readonly Encoding[]

@@ -16,7 +16,7 @@ export interface ColumnFacts {
   double: boolean
 }
 
-export interface ColumnFinder {
+interface ColumnFinder {
   add(page: Buffer): void
   columns(): ColumnFacts[]
   /** The length of the longest line. */

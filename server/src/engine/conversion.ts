@@ -14,7 +14,7 @@ import { createColumnFinder } from './column-facts.ts'
 import { createCsvWriter, csvHeader } from './csv-writer.ts'
 import { chooseOutputColumns, type OutputColumn } from './output-columns.ts'
 
-export interface Conversion {
+interface Conversion {
   blobs: BlobStore
   /** Blobs with JSON lines, in order. */
   parts: readonly { key: string; size: number }[]
@@ -31,7 +31,7 @@ export interface Conversion {
   keepFreeBytes?: number
 }
 
-export interface Converted {
+interface Converted {
   size: number
   columns: Column[]
 }

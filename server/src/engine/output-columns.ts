@@ -16,7 +16,7 @@ export interface OutputColumn {
   duckdb: string
 }
 
-export interface OutputColumns {
+interface OutputColumns {
   columns: OutputColumn[]
   /** Columns that are text although the source declared another type. */
   texts: Column[]

@@ -5,7 +5,7 @@ import type { Column, Encoding, OutputShape, RunLog } from '../connectors/contra
 import type { Endpoints } from './endpoints.ts'
 import type { Output, Part } from './job.ts'
 
-export interface OutputRequest {
+interface OutputRequest {
   blobs: BlobStore
   /** Where a converted output goes. */
   key: string

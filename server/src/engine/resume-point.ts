@@ -44,7 +44,7 @@ export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
 }
 
 /** Reads a point back. Null where nothing was kept, or where it is none of ours. */
-export function readPoint(cursor: Json): Point | null {
+function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
   const { seq, encoding, resumable, resume, state, done, published, counts, batch } = cursor
   if (typeof seq !== 'number') return null

@@ -8,7 +8,7 @@ import { formatBytes, formatCount, formatDuration, formatRate } from './sentence
 const PROGRESS_MS = 200
 const SENTENCE_MS = 10_000
 
-export interface RunReport {
+interface RunReport {
   begin(start: Start): void
   progress(counts: Counts): void
   end(counts: Counts, output: Output | null): void

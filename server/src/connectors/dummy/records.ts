@@ -69,7 +69,7 @@ export function columnsOf(stream: Stream): Column[] {
 }
 
 /** What all records of a reading are made of. */
-export interface Recipe {
+interface Recipe {
   stream: Stream
   seed: number
   /** 0: never. */

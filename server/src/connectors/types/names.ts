@@ -1,7 +1,7 @@
 /** Names for columns and tables that a database takes: not empty, not too long, no control characters, all different. */
 import { createHash } from 'node:crypto'
 
-export interface NameRules {
+interface NameRules {
   maxBytes: number
   /** Whether `Id` and `id` are two names. */
   caseSensitive: boolean

@@ -18,7 +18,7 @@ import { createOutput, LOOP_BYTES, type Output, writeJson, writeList, writeStrin
 /** After so many records of a page that do not look exactly like the columns, no more are tried. */
 const MISSES = 50
 
-export interface Encoded {
+interface Encoded {
   /** The end of the page, or the begin of the first record that does not fit. */
   next: number
   records: number

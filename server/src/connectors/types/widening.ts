@@ -28,11 +28,6 @@ export function commonType(one: ColumnType, other: ColumnType): ColumnType {
   return formatType({ ...commonScalar(left, right), list: left.list })
 }
 
-/** Whether a column of type `have` takes every value of `wanted` as it is. */
-export function holdsType(have: ColumnType, wanted: ColumnType): boolean {
-  return commonType(have, wanted) === have
-}
-
 function commonScalar(left: TypeParts, right: TypeParts): TypeParts {
   const list = false
   const bases = [left.base, right.base]

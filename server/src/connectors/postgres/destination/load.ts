@@ -37,7 +37,7 @@ const CHUNK_BYTES = 256 * 1024
 /** A cancelled run has seconds to be gone. */
 const CLEAN_UP_MS = 2000
 
-export interface LoadInput {
+interface LoadInput {
   context: LoadContext
   owner: MarkOwner
   target: TableName

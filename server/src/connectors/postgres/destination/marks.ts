@@ -18,7 +18,7 @@ import { quoteName, quoteTable } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { orNull, type RowOf, readBoolean, readInteger, readJson, readText } from '../shared/values.ts'
 
-export const marksTable = '_sluice_marks'
+const marksTable = '_sluice_marks'
 
 const markRow = {
   run_id: readText,
@@ -90,7 +90,7 @@ export async function lockMark(session: Session, { schema, pipeline_id }: MarkOw
  * Takes the mark for a newer attempt. Returns the row as it stood, except that checkpoints are forgotten whose stage is
  * gone. The same attempt may take it again, for the answer to its first try may have been lost.
  */
-export async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
+async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   const table = marksOf(owner.schema)
   await session.query(
     `INSERT INTO ${table} (pipeline_id, run_id, seq, attempt, checkpoint, published) VALUES ($1, '', -1, 0, 0, false) ON CONFLICT DO NOTHING`,

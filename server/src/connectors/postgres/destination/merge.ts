@@ -18,7 +18,7 @@ export function createMergeTableSql(columns: readonly TableColumn[]): string {
   return `CREATE TEMPORARY TABLE _sluice_merge (${parts.join(', ')}) ON COMMIT DROP`
 }
 
-export interface MergeInput {
+interface MergeInput {
   target: TableName
   /** A table with the columns and the ordinal. */
   from: string

@@ -14,7 +14,7 @@ import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlde
 import { addColumnSql, createTableSql, insertSql, readColumns, type TableColumn, widenColumnSql } from './table.ts'
 import { isWidening } from './widening.ts'
 
-export interface PublishInput {
+interface PublishInput {
   session: Session
   signal: AbortSignal
   log: RunLog
@@ -195,7 +195,7 @@ async function exchangeRows(
   await session.script(insertSql(target, names, { rest }))
 }
 
-export async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {
+async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {
   const rows = await session.query(
     `SELECT a.attname::text AS name FROM pg_index i, unnest(i.indkey::int2[]) AS k(attnum), pg_attribute a
      WHERE i.indrelid = to_regclass($1) AND i.indisprimary AND a.attrelid = i.indrelid AND a.attnum = k.attnum`,

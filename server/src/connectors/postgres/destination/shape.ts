@@ -12,7 +12,7 @@ import type { TableColumn } from './table.ts'
 import { findTest, type WatchedField } from './watched-fields.ts'
 import { fractionOf, widenDeclared, widenForValues } from './widening.ts'
 
-export interface ShapeChange {
+interface ShapeChange {
   added: TableColumn[]
   widened: { column: TableColumn; from: string }[]
 }
@@ -29,7 +29,7 @@ interface Field {
   watched?: true
 }
 
-export interface ShapeOptions {
+interface ShapeOptions {
   /** Columns of the existing table, or those kept from the last run, or null for a table that is yet to be shaped. */
   existing: readonly TableColumn[] | null
   /** Columns of the table that nobody can write. */

@@ -53,7 +53,7 @@ export function parsePostgresType(type: string): PostgresType {
   return { base: base === 'varchar' && sizes.length === 0 ? 'text' : base, sizes, list: lists !== '' }
 }
 
-export function formatPostgresType({ base, sizes, list }: PostgresType): string {
+function formatPostgresType({ base, sizes, list }: PostgresType): string {
   return `${base}${sizes.length > 0 ? `(${sizes.join(',')})` : ''}${list ? '[]' : ''}`
 }
 

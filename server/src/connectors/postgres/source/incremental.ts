@@ -18,7 +18,7 @@ import { buildCopy, findColumn, type Projection, projectColumns } from './projec
 import type { Relation, SourceColumn } from './relation.ts'
 import { createTieGroup, stripRows, type TieGroup } from './ties.ts'
 
-export interface IncrementalPlan {
+interface IncrementalPlan {
   sql: string
   projection: Projection
   pages(rows: AsyncIterable<Rows>): AsyncGenerator<Page>

@@ -76,7 +76,7 @@ function hashOf(column: SourceColumn): string {
  */
 const jsonLines = " (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
 
-export interface CopyPlan {
+interface CopyPlan {
   encoding: Encoding
   relation: Relation
   projection: Projection

@@ -6,7 +6,7 @@
 import type { Session } from '../shared/session.ts'
 import { type RowOf, readBoolean, readInteger, readText } from '../shared/values.ts'
 
-export interface TypeReference {
+interface TypeReference {
   oid: number
   modifier: number
 }
