@@ -12,7 +12,7 @@ export interface S3Options extends SigningKey {
   bucket: string
 }
 
-export interface S3Request {
+interface S3Request {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE' | 'HEAD'
   /** Empty for requests about the bucket. */
   key?: string
@@ -21,7 +21,7 @@ export interface S3Request {
   body?: Uint8Array | string
 }
 
-export type S3Response = Dispatcher.ResponseData
+type S3Response = Dispatcher.ResponseData
 
 export class S3Error extends Error {
   readonly status: number
@@ -39,7 +39,7 @@ const LONGEST_PAUSE_MS = 10_000
 const ANSWER_MS = 30_000
 
 /** How long requests are repeated while the store is away: people who wait want to know soon. */
-export const USUAL_PATIENCE_MS = 4000
+const USUAL_PATIENCE_MS = 4000
 /** A run has time: a store that is away for two minutes costs it nothing but these. */
 export const RUN_PATIENCE_MS = 120_000
 
@@ -119,7 +119,7 @@ export function readBlocks(xml: string, tag: string): string[] {
   return [...xml.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, 'gs'))].map((match) => match[1]!)
 }
 
-export function unescapeXml(text: string): string {
+function unescapeXml(text: string): string {
   return text
     .replace(/&#x([0-9a-f]+);/gi, (_, hex) => String.fromCodePoint(Number.parseInt(hex, 16)))
     .replace(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))

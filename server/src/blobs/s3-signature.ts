@@ -58,7 +58,7 @@ export function sha256(body: string | Uint8Array): string {
 }
 
 /** Everything but the unreserved characters is escaped, as the signature demands; encodeURIComponent leaves a few more. */
-export function encodeSegment(text: string): string {
+function encodeSegment(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 

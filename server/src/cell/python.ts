@@ -8,7 +8,7 @@ const run = promisify(execFile)
 const OLDEST = [3, 9] as const
 const PROBE = 'import sys; print(sys.executable); print(*sys.version_info[:2])'
 
-export class PythonMissing extends Error {}
+class PythonMissing extends Error {}
 
 /**
  * The path of the real executable. A wrapper on PATH (pyenv's are shell scripts) would not work in the empty environment

@@ -17,7 +17,7 @@ const ZYGOTE = fileURLToPath(new URL('../../../python/cell/zygote.py', import.me
 const START_TIMEOUT_MS = 30_000
 const ERROR_BYTES = 4096
 
-export interface ZygoteSettings {
+interface ZygoteSettings {
   memory_mb: number
   cpu_seconds: number
   sandbox: 'kernel' | 'none'

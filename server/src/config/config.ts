@@ -24,7 +24,7 @@ type ClientSettings = typeof clientSettings
 type Value<S> = S extends { parse: (text: string) => infer T; default: infer D }
   ? T | (undefined extends D ? undefined : never)
   : never
-export type Environment = { -readonly [K in keyof Settings]: Value<Settings[K]> }
+type Environment = { -readonly [K in keyof Settings]: Value<Settings[K]> }
 
 export type ClientConfig = { [K in keyof ClientSettings]: Value<ClientSettings[K]> }
 

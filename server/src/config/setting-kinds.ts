@@ -70,7 +70,7 @@ export const atLeast = (length: number): Pick<Setting<string>, 'parse' | 'allowe
   }
 }
 
-export const list: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+const list: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
   allowed: 'a comma separated list',
   parse: (value) =>
     value

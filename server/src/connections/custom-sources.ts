@@ -14,7 +14,7 @@ import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { type ShownStreams, shownStreams } from './shown-streams.ts'
 
-export interface CustomSource {
+interface CustomSource {
   id: string
   name: string
   source_name: string

@@ -21,7 +21,7 @@ import { createServer, type Server } from 'node:net'
 import path from 'node:path'
 import { OperatorError } from '../errors.ts'
 
-export class DataFolderError extends OperatorError {}
+class DataFolderError extends OperatorError {}
 export class DataFolderInUse extends DataFolderError {}
 
 export interface Secrets {

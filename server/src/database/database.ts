@@ -23,7 +23,6 @@ export { join, raw, type Statement, script, sql } from './sql.ts'
 /** SQLSTATEs that mean something to us. */
 export const UNIQUE_VIOLATION = '23505'
 export const FOREIGN_KEY_VIOLATION = '23503'
-export const SERIALIZATION_FAILURE = '40001'
 export const DEADLOCK = '40P01'
 export const LOCK_NOT_AVAILABLE = '55P03'
 export const NO_PRIVILEGE = '42501'

@@ -24,7 +24,7 @@ import {
 } from './postgres-launcher.ts'
 import { HELD_ELSEWHERE, heldElsewhere, holdFolder, stopLeftover } from './postgres-leftover.ts'
 
-export const POSTGRES_MAJOR = '18'
+const POSTGRES_MAJOR = '18'
 /** sun_path holds 108 bytes with its NUL. */
 const SOCKET_FOLDER_BYTES = 107 - '/.s.PGSQL.5432'.length
 const START_MS = 60_000

@@ -16,7 +16,6 @@ import type { AnswerHeaders, EgressRequest, Sender, WholeRequest } from './reque
 import { openStream, type StreamAnswer } from './stream-answer.ts'
 import { fetchWhole, type WholeAnswer } from './whole-answer.ts'
 
-export { parseAllow } from './allow-list.ts'
 export { EgressFailed, EgressRefused } from './refusal.ts'
 export { type AnswerHead, type EgressRequest, headerOf, type WholeRequest } from './request.ts'
 export type { StreamAnswer } from './stream-answer.ts'

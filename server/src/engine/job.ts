@@ -36,7 +36,7 @@ export interface Checkpoint extends Counts {
   parts: Part[]
 }
 
-export interface JobSource {
+interface JobSource {
   name: string
   stream: string
   authentication: Authentication

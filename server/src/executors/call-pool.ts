@@ -15,7 +15,7 @@ import { type CallResult, performCall } from './call.ts'
 import { type CallProcess, CallProcesses, type CallProcessOptions } from './call-processes.ts'
 import type { Call, CallInputs, CallKind, EgressSettings } from './messages.ts'
 
-export interface CallOptions {
+interface CallOptions {
   /** Aborted when the caller goes away. */
   signal?: AbortSignal
   /** Where a refresh token is stored that the provider replaces. */

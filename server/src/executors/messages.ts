@@ -59,7 +59,7 @@ export interface ProbeInput {
   outputs: ReadableOutputs | null
 }
 
-export interface PreviewCallInput {
+interface PreviewCallInput {
   code: string
   stream: string
   source_name: string | null

@@ -19,7 +19,7 @@ export type App = FastifyInstance<
 >
 
 /** What the tests and the generated documents know of a route. */
-export interface RouteInfo {
+interface RouteInfo {
   method: string
   url: string
   access: Access

@@ -12,7 +12,7 @@ export interface AccessClaims {
   exp: number
 }
 
-export interface RefreshClaims {
+interface RefreshClaims {
   sub: string
   sid: string
 }

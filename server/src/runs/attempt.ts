@@ -20,7 +20,7 @@ import type { WorkerServices } from './worker-services.ts'
 export type StopReason = 'cancelled' | 'lost' | 'handed over' | 'cut off'
 
 /** Undefined where nothing is to be claimed, as at the end of the worker. */
-export type ClaimNext = () => NextClaim | undefined
+type ClaimNext = () => NextClaim | undefined
 
 export interface Attempt {
   readonly services: WorkerServices

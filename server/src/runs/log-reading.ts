@@ -13,7 +13,7 @@ export interface Chunk {
   lines: string
 }
 
-export interface NumberedLine {
+interface NumberedLine {
   number: number
   text: string
 }

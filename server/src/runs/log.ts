@@ -23,7 +23,7 @@ const CHUNK_BYTES = 64 * 1024
 /** Readers say that they are there more often than this. */
 const FOLLOWED_MS = 15_000
 
-export const formatLine = (level: LogLevel, message: string, at = new Date()): string =>
+const formatLine = (level: LogLevel, message: string, at = new Date()): string =>
   `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`
 
 export interface RunLogWriter {

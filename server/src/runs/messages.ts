@@ -2,7 +2,7 @@
 import type { Database } from '../database/database.ts'
 import { CHANNEL, notifyRun, readMessage } from '../database/notifications.ts'
 
-export interface Follower {
+interface Follower {
   /** Resolves when something was told about the run, at the latest after the given time. */
   next(atMostMs: number): Promise<void>
   stop(): void

@@ -17,7 +17,7 @@ import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
 
 /** A custom source by its version. Runs of an earlier release hold its code as well. */
-export type PinnedSource = Omit<ResolvedSource, 'custom'> & { custom?: { id: string; version: number; code?: string } }
+type PinnedSource = Omit<ResolvedSource, 'custom'> & { custom?: { id: string; version: number; code?: string } }
 export type UsableConfig = Omit<ResolvedConfig, 'source'> & { source: PinnedSource }
 export type PinnedConfig = { config: UsableConfig } | { problem: string }
 

@@ -13,7 +13,7 @@ import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } fro
 
 export type Verdict = Success | Failure | { end: StopReason }
 
-export interface Success {
+interface Success {
   end: 'success'
   outcome: Outcome
   /** The executor may be used again. */

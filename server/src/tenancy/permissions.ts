@@ -31,12 +31,7 @@ export const permissions = {
 export type Permission = keyof typeof permissions
 
 /** What a domain role can add inside its domain. Everything else concerns the whole organization. */
-export const raisedInDomain: readonly Permission[] = [
-  'pipelines:read',
-  'pipelines:write',
-  'pipelines:run',
-  'domains:write',
-]
+const raisedInDomain: readonly Permission[] = ['pipelines:read', 'pipelines:write', 'pipelines:run', 'domains:write']
 
 /** The permissions that a key of one domain can have. */
 export const domainPermissions: readonly Permission[] = ['domains:read', ...raisedInDomain]

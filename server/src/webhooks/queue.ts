@@ -14,7 +14,7 @@
 import { type Database, lockForTransaction, type Queryable, type Statement, sql } from '../database/database.ts'
 import type { Json } from '../json/json.ts'
 
-export const LEASE_SECONDS = 60
+const LEASE_SECONDS = 60
 const KEPT_DAYS = 30
 const DISABLED_AFTER_DAYS = 3
 const REMOVED_AT_ONCE = 1000

@@ -22,7 +22,7 @@ export type Answer =
   | { arrived: true; response_status: number }
   | { arrived: false; response_status: number | null; error: string; again: boolean; retryAfterMs: number }
 
-export const TIMEOUT_MS = 10_000
+const TIMEOUT_MS = 10_000
 const EXCERPT_CHARACTERS = 200
 /** Read of an answer at most: enough for an excerpt, and to leave the connection usable after an ordinary one. */
 const EXCERPT_BYTES = 16 * 1024
@@ -33,7 +33,7 @@ export const sign = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`
 
 /** The same bytes at every attempt. */
-export const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>
+const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>
   JSON.stringify({ id, event, created_at, ...payload })
 
 /** Throws where the signal was aborted, and for faults of our own. */

@@ -23,7 +23,7 @@ export const AuditQuery = Type.Object({
   format: Type.Optional(Type.Enum(['json', 'csv'])),
 })
 
-export const AuditLine = Type.Object({
+const AuditLine = Type.Object({
   id: Type.Integer(),
   at: Timestamp,
   actor_id: Nullable(Uuid),

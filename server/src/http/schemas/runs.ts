@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { RUN_STATUSES } from '../../runs/states.ts'
 import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
-export const RunStatusName = Type.Enum([...RUN_STATUSES])
+const RunStatusName = Type.Enum([...RUN_STATUSES])
 
 export const TriggeredRun = Type.Object({
   id: Uuid,

@@ -9,7 +9,7 @@ import { ConnectorError, secret } from '../../contract.ts'
 
 /** As libpq has them, without `allow`, which encrypts as little as it may. */
 const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
-export type TlsMode = (typeof tlsModes)[number]
+type TlsMode = (typeof tlsModes)[number]
 
 /** They have no `default` in the schema: filled in, they would stand beside an `url` that says otherwise. */
 const DEFAULT_PORT = 5432

@@ -119,7 +119,7 @@ export function postgresType(type: ColumnType): string {
   return formatPostgresType({ base: own[base], sizes: fixed ? [precision, scale] : [], list })
 }
 
-export const SYSTEM = 'postgres'
+const SYSTEM = 'postgres'
 
 /** A column of PostgreSQL as the contract describes columns. */
 export function describeColumn(name: string, type: string): Column {

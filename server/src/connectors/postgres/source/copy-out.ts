@@ -191,7 +191,7 @@ class CopyOut implements Submittable {
   }
 }
 
-export function countLines(bytes: Buffer): number {
+function countLines(bytes: Buffer): number {
   let count = 0
   for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) count += 1
   return count
