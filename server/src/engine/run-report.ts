@@ -28,10 +28,11 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       log.info(
         `Reading ${mode} ${job.source.stream} from ${source.display_name}, writing to ${destination.display_name} (${job.sync.write}).`,
       )
+      const checkpoint = start.doubtful?.checkpoint ?? start.checkpoint
       if (start.published) log.info('An earlier attempt loaded everything; only the end of the run was missing.')
-      else if (start.checkpoint > 0) {
+      else if (checkpoint > 0) {
         log.info(
-          `Going on after checkpoint ${start.checkpoint}, with ${formatCount(start.records_read, 'record')} already in.`,
+          `Going on after checkpoint ${checkpoint}, with ${formatCount(start.records_read, 'record')} already in.`,
         )
       } else if (job.attempt > 1)
         log.info(`Attempt ${job.attempt} begins anew: nothing of the earlier ones can be used.`)

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import Type from 'typebox'
-import type { Column, Destination, Page } from '../../src/connectors/contract.ts'
+import type { Column, Destination, Page, Source } from '../../src/connectors/contract.ts'
 import { openEngine, quoteText } from '../../src/connectors/duckdb.ts'
 import { widenDeclared } from '../../src/connectors/postgres/destination/widening.ts'
 import {
@@ -20,6 +20,7 @@ import { fitsFloat32, fitsFloat64 } from '../../src/connectors/types/digits.ts'
 import { RecordEncoder } from '../../src/connectors/types/record-encoder.ts'
 import { escapeField, parseRows } from '../../src/connectors/types/tsv.ts'
 import { commonType } from '../../src/connectors/types/widening.ts'
+import { lineSource } from '../harness/line-source.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 import { sqliteDestination } from '../harness/sqlite-destination.ts'
 
@@ -252,6 +253,43 @@ describe('the text form of typed rows', () => {
       ['typed', 'typed_copy'].map((table) => p.query(`SELECT row_to_json(t)::text AS row FROM ${table} t`)),
     )
     assert.deepEqual(after, before)
+  })
+
+  it('is the same in JSON lines, but for what JSON has of its own', async () => {
+    const inJson = ([type, , text]: (typeof values)[number]): string => {
+      if (text === null) return 'null'
+      if (type === 'json') return text
+      if (type === 'boolean') return text === 't' ? 'true' : 'false'
+      if (type === 'int32[]') return '[1,null,3]'
+      if (type === 'text[]') return JSON.stringify(['a b', 'q"\\', 'NULL'])
+      if (text !== 'NaN' && /^(int\d|float|decimal)/.test(type)) return text
+      return JSON.stringify(/^timestamp/.test(type) ? text.replace(' ', 'T') : text)
+    }
+    const line = `{${values.map((value, at) => `"c${at}":${inJson(value)}`).join(',')}}`
+    const plain = lineSource([line])
+    const columns: Column[] = values.map(([type], at) => ({ name: `c${at}`, type }))
+    const source: Source = {
+      ...plain,
+      name: `${plain.name}_typed`,
+      read: async (context) => ({ ...(await plain.read(context)), columns }),
+    }
+    const destination = { name: 'postgres', config: { ...p.config, table: 'typed_lines' } }
+    await p.bench.run(p.bench.job({ source, destination }))
+    const types = await p.query<{ type: string }>(
+      `SELECT format_type(atttypid, atttypmod) AS type FROM pg_attribute WHERE attrelid = 'typed_lines'::regclass AND attnum > 0 ORDER BY attnum`,
+    )
+    assert.deepEqual(
+      types.map(({ type }) => neutralType(type)),
+      values.map(([type]) => type),
+    )
+    const { rows } = await p.client.query({
+      text: `SELECT ${values.map((_, at) => `c${at}::text`).join(', ')} FROM typed_lines`,
+      rowMode: 'array',
+    })
+    assert.deepEqual(
+      rows[0],
+      values.map(([type, , text]) => (type === 'boolean' ? 'true' : type === 'json' ? '{"a": [1, "x\\ty"]}' : text)),
+    )
   })
 
   it('is what DuckDB reads by itself, but for lists', async () => {

@@ -56,7 +56,7 @@ function numberLimits(type: ColumnType): Pick<Slot, 'sureInteger' | 'sureDecimal
   const { base, precision, scale = 0 } = partsOf(type)
   const most = { int16: 32767, int32: 2147483647 }[base as string]
   if (most !== undefined) {
-    const fits = (text: string): boolean => Math.abs(Number(text)) <= most
+    const fits = (text: string): boolean => Number(text) <= most && Number(text) >= -most - 1
     return { sureInteger: String(most).length - 1, sureDecimal: 0, fits }
   }
   if (base === 'float64') return { sureInteger: FLOAT64_DIGITS, sureDecimal: FLOAT64_DIGITS, fits: fitsFloat64 }
