@@ -88,6 +88,8 @@ test('a long reader holds up a migration, and the migration nobody for long', ()
 test('a missing right is one sentence with the GRANT that helps', () =>
   withEmptyDatabase(async (db, _connect, connection) => {
     const role = `guest_${process.pid}`
+    // As it is by itself from PostgreSQL 15 on.
+    await db.execute(script('REVOKE CREATE ON SCHEMA public FROM PUBLIC'))
     await db.execute(script(`CREATE ROLE ${role} LOGIN PASSWORD 'guest'`))
     const guest = connectDatabase({ ...connection, user: role, password: 'guest' }, 2, () => {})
     try {

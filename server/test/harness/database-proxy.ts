@@ -1,4 +1,5 @@
 /** A bad network in front of the database of a test. */
+import type { NetConnectOpts } from 'node:net'
 import type { ConnectionSettings } from '../../src/database/database.ts'
 import { type CuttingProxy, startCuttingProxy } from './cutting-proxy.ts'
 
@@ -8,8 +9,12 @@ export interface DatabaseProxy extends CuttingProxy {
   url: string
 }
 
+/** The embedded server has a socket in a folder; other versions, which are tried now and then, a port. */
+export const addressOf = ({ host = '', port = 5432 }: ConnectionSettings & { port?: number }): NetConnectOpts =>
+  host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
+
 export async function startDatabaseProxy(connection: ConnectionSettings): Promise<DatabaseProxy> {
-  const proxy = await startCuttingProxy({ path: `${connection.host}/.s.PGSQL.5432` })
+  const proxy = await startCuttingProxy(addressOf(connection))
   const { user, password, database } = connection
   return Object.assign(proxy, {
     connection: { ...connection, host: '127.0.0.1', port: proxy.port },

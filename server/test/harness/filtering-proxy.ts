@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { ConnectionSettings } from '../../src/database/database.ts'
+import { addressOf } from './database-proxy.ts'
 
 export interface FilteringProxy {
   connection: ConnectionSettings & { port: number }
@@ -17,7 +18,7 @@ export interface Filter {
 export async function startFilteringProxy(target: ConnectionSettings, filter: Filter): Promise<FilteringProxy> {
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
-    const upstream = connect({ path: `${target.host}/.s.PGSQL.5432` })
+    const upstream = connect(addressOf(target))
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
