@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { findProcesses, startProgram } from '../harness/processes.ts'
 import {
   askStatus,
@@ -29,10 +30,22 @@ async function startOnTerminal(env: Record<string, string> = {}): Promise<Servic
   after(() => service.child.kill('SIGTERM'))
   return { ...service, folder }
 }
+const TOKEN = 'a-token-of-the-test'
+
+/** Tried right after the start; what is said when that is broken off is not what these tests are about. */
+async function untilSandboxIsProven(url: string): Promise<void> {
+  for (;;) {
+    const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } })
+    if (((await answer.json()) as { sandbox: string }).sandbox !== 'not started') return
+    await delay(20)
+  }
+}
+
 const pressCtrlC = ({ child }: Service) => child.kill('SIGUSR1')
 
 test('Ctrl+C lets a request that has begun finish with its database, and says nothing but that it stops', async () => {
-  const service = await startOnTerminal()
+  const service = await startOnTerminal({ METRICS_TOKEN: TOKEN })
+  await untilSandboxIsProven(service.url)
   const { begun, answered, finish } = beginRegistration(service.url)
   await begun
   // Once a later request is answered, this one has arrived.
