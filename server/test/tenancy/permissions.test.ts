@@ -87,14 +87,14 @@ function withOtherIds({ params, body, ...rest }: Prepared): Prepared {
   }
 }
 
-/** The SQL texts that reach PostgreSQL meanwhile, but those that note the use of keys twice a second. */
+/** The SQL texts that reach PostgreSQL meanwhile, except those of timers: the use of keys, and whether a connection lives. */
 function recordStatements() {
   const original = pg.Client.prototype.query
   let seen: string[] = []
   pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
     const [query] = args as [string | { text: string }]
     const text = typeof query === 'string' ? query : query.text
-    if (!text.includes('SET last_used_at')) seen.push(text)
+    if (!text.includes('SET last_used_at') && text !== 'SELECT 1') seen.push(text)
     return (original as (...all: unknown[]) => unknown).apply(this, args)
   } as never
   return {
