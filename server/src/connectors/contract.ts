@@ -25,7 +25,7 @@
  *   interval               1 year 2 mons 3 days 04:05:06[.ffffff], a minus before what is negative
  *   T[]                    {1,NULL,"b c"}: NULL without quotes is null, in quotes \" and \\ are escaped, lists may nest
  *
- * Each of them is what PostgreSQL writes and reads by itself, for most rows come from one or go to one. ClickHouse and
+ * Each of them is what PostgreSQL writes and reads by itself, because most rows come from one or go to one. ClickHouse and
  * DuckDB read all but lists and negative intervals as they are, MySQL all but booleans, bytes, zones and lists. A year above
  * 9999 or before 1, or `infinity`, is written as PostgreSQL writes it; a destination that has no such time refuses the row.
  *
@@ -225,7 +225,7 @@ interface Declaration<Settings extends TObject> {
   settings: Settings
   /** A whole `source` or `destination` object that works when pasted into a pipeline. A test creates a pipeline from it. */
   example_config: Record<string, Json>
-  /** Longer text for the generated page: what it does, what it promises, what it can not do. Markdown. */
+  /** Longer text for the generated page: what it does, what it promises, what it cannot do. Markdown. */
   notes: string
 }
 

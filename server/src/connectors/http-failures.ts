@@ -4,7 +4,7 @@ import { ConnectorError } from './contract.ts'
 
 export type Side = 'source' | 'destination'
 
-/** A status that is no success. `missing` says what to do about a 404. */
+/** An answer whose status is an error. `missing` says what to do about a 404. */
 export function explainStatus(status: number, host: string, side: Side, missing = 'check the url'): ConnectorError {
   if (status === 401 || status === 403)
     return new ConnectorError('auth', `${host} answered ${status}: check the authentication of the ${side}.`)
@@ -14,7 +14,7 @@ export function explainStatus(status: number, host: string, side: Side, missing 
   return new ConnectorError(side, `${host} answered ${status}: ${advice}.`, { transient: status >= 500 })
 }
 
-/** A request that got no answer. `what` begins the sentence: "The file could not be fetched". What is no such error stays as it is. */
+/** A request that got no answer. `what` begins the sentence: "The file could not be fetched". Other errors are returned unchanged. */
 export function explainRequest(error: unknown, side: Side, what: string): unknown {
   if (error instanceof EgressRefused) return new ConnectorError('config', `${what}: ${error.message}`, { cause: error })
   if (!(error instanceof EgressFailed)) return error

@@ -17,7 +17,7 @@ export function createChannel<T>(maxWeight: number): Channel<T> {
   const items: { item: T; weight: number }[] = []
   let weight = 0
   let closed = false
-  // An array, for the compiler believes that a variable keeps its value across an await.
+  // An array, because the compiler believes that a variable keeps its value across an await.
   const failures: unknown[] = []
   let wakeReader: (() => void) | null = null
   let wakeWriter: (() => void) | null = null

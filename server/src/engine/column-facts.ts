@@ -23,7 +23,7 @@ interface ColumnFinder {
   longest(): number
 }
 
-/** A table wider than this is none; it would also have to be kept in memory. */
+/** Columns are kept in memory, and nobody reads a table wider than this. */
 const MOST_COLUMNS = 10_000
 
 export function createColumnFinder(): ColumnFinder {

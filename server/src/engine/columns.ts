@@ -1,5 +1,5 @@
 /**
- * The choice of columns over JSON lines, for sources that can not choose by themselves. Values are copied as they are; see
+ * The choice of columns over JSON lines, for sources that cannot choose by themselves. Values are copied as they are; see
  * json-fields.ts.
  *
  * A hashed value becomes the SHA-256, in hex, of the text of a string or of the JSON of anything else; null stays null,

@@ -1,4 +1,4 @@
-/** What an execution is given, what it asks of its host, and what it returns. Plain data, for it travels between processes. */
+/** What an execution is given, what it asks of its host, and what it returns. Plain data, because it travels between processes. */
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import type {

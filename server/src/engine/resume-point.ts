@@ -7,7 +7,7 @@
  *   the next run                       what has the destination for good (`state`)
  *
  * The two part ways whenever rows are loaded beside the old data and shown at the end: until then a failed run must not
- * move the state, or the rows it never showed would be skipped for ever. `seq` is the run that wrote the point; a mark
+ * move the state, or the rows it never showed would be skipped forever. `seq` is the run that wrote the point; a mark
  * that was only fenced by a newer run still carries its writer's point.
  */
 import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
@@ -43,7 +43,7 @@ export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
   }
 }
 
-/** Reads a point back. Null where nothing was kept, or where it is none of ours. */
+/** Reads a point back. Null where nothing was kept, or where somebody else wrote it. */
 function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
   const { seq, encoding, resumable, resume, state, done, published, counts, batch } = cursor

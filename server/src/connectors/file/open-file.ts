@@ -89,7 +89,7 @@ async function* translate(stream: Readable): AsyncGenerator<Buffer> {
     if (code.startsWith('Z_'))
       throw new ConnectorError(
         'source',
-        'The file begins like a gzip file but can not be unpacked; it is damaged or cut short.',
+        'The file begins like a gzip file but cannot be unpacked; it is damaged or cut short.',
         { cause: error },
       )
     throw explainRequest(error, 'source', 'The file cannot be fetched')

@@ -33,7 +33,7 @@ export const fileSource: Source<typeof settings> = {
   hex digits, nested values as JSON. NaN and the infinities are the strings \`NaN\`, \`Infinity\` and \`-Infinity\`, for JSON has no
   such numbers.
 
-CSV and Parquet are first brought to a temporary file on the worker. A read can not go on in the middle: after a lost worker
+CSV and Parquet are first brought to a temporary file on the worker. A read cannot go on in the middle: after a lost worker
 it begins again, and nothing of it is seen in the destination before the end.`,
 
   async check(context) {

@@ -46,7 +46,7 @@ export interface TypeParts {
 
 const FORM = /^([a-z]+\d*)(?:\((\d{1,5}),(\d{1,5})\))?(\[\])?$/
 
-/** Null where the text is no type. */
+/** Null where the text does not name a type. */
 export function parseType(text: string): TypeParts | null {
   const [, name, precision, scale, list] = FORM.exec(text) ?? []
   const base = baseTypes.find((candidate) => candidate === name)
@@ -69,6 +69,6 @@ export function formatType({ base, precision, scale, list }: TypeParts): ColumnT
 /** The parts of a type that is known to be one. */
 export function partsOf(type: ColumnType): TypeParts {
   const parts = parseType(type)
-  if (parts === null) throw new Error(`${JSON.stringify(type)} is no column type`)
+  if (parts === null) throw new Error(`${JSON.stringify(type)} is not a column type`)
   return parts
 }

@@ -18,7 +18,7 @@ function readSignificant(text: string): Significant | null {
   return { significant, point: significant === '' ? 0 : whole.length - leading + Number(exponent) }
 }
 
-/** How many digits the number needs before and after the point; null where it is no number. */
+/** How many digits the number needs before and after the point; null where the text is not a number. */
 export function countDigits(text: string): { whole: number; scale: number } | null {
   const read = readSignificant(text)
   if (read === null) return null

@@ -6,7 +6,7 @@ const DASH = 45
 const COLON = 58
 const daysIn = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** The number that two digits make, or a negative one where they are none. */
+/** The number that two digits make, or a negative one where they are not digits. */
 function pair(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 48
   const ones = bytes[at + 1]! - 48

@@ -81,7 +81,7 @@ export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): K
   if (form !== ValueForm.string || slot.loose === null) return kind
   const text = page.toString('latin1', start, end)
   if (!slot.loose.test(text) || fractionDigits(text) > slot.fraction) return kind
-  // A number in a string must keep to the same digits; what is no number (NaN, infinity) has none.
+  // A number in a string must fit the same digits; NaN and infinity have no digits.
   return slot.fits === null || !/\d/.test(text) || slot.fits(text) ? 0 : kind
 }
 

@@ -1,6 +1,6 @@
 /**
  * Fields of tab-separated text: the encoding `tsv` of the contract. A field ends at a raw tab and a row at a raw newline,
- * always, for both are written as escapes inside of values.
+ * always, because both are written as escapes inside of values.
  */
 
 const letters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }

@@ -184,7 +184,7 @@ const TRIES = 90
 
 /**
  * Fences, ending sessions of older attempts that hold the row: a process that was stopped in the middle of a COPY would
- * keep it for ever.
+ * keep it forever.
  */
 export async function fence(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   for (let tries = 1; ; tries += 1) {

@@ -1,7 +1,7 @@
 /**
- * Texts that a source declares for columns that hold something stricter. A text that is a uuid goes into a uuid column, and
- * the table stays as it was made; one that is none must not fail every run from now on. Typed rows are not looked into
- * otherwise, so only these fields are.
+ * Text columns of a source whose target column is stricter. As long as every text is a uuid, a uuid column stays one, as
+ * whoever made the table wants it. The first text that is not makes the column text, because otherwise every run would
+ * fail from then on. Typed rows are not parsed otherwise, so only these fields are looked at.
  */
 import { unescapeField } from '../../types/tsv.ts'
 

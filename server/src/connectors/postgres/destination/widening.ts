@@ -20,7 +20,7 @@ const lengths: Record<string, number> = { boolean: 5, int2: 6, int4: 11, int8: 2
 
 /**
  * The type that a column of `have` needs before values declared as `declared` fit, or null where it holds them. In JSON
- * lines a json column takes everything, for every value is JSON there.
+ * lines a json column takes everything, because every value is JSON there.
  */
 export function widenDeclared(have: string, declared: string, encoding: Encoding = 'tsv'): string | null {
   const [from, to] = [parsePostgresType(have), parsePostgresType(declared)]
@@ -68,7 +68,7 @@ function widenAcross(have: string, from: PostgresType, declared: string, to: Pos
   const other = neutralType(declared)
   const common = commonType(own, other)
   if (common === 'text') return 'text'
-  // A numeric that rounds to tens, or to more places than it has, is no decimal that we know the limits of.
+  // numeric(3,-2) and numeric(2,5) round in ways that no decimal(p,s) describes.
   const strange = from.base === 'numeric' && from.sizes.length > 0 && own === 'decimal'
   if (common === own && !strange) return null
   return common === other ? declared : postgresType(common)
