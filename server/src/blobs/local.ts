@@ -20,45 +20,7 @@ export function createLocalBlobs(folder: string): BlobStore {
   mkdirSync(join(folder, '.tmp'), { recursive: true, mode: 0o700 })
   const root = realpathSync(folder)
   const temporary = join(root, '.tmp')
-
-  async function writer(key: string): Promise<BlobWriter> {
-    checkKey(key)
-    const path = join(root, key)
-    const draft = join(temporary, randomUUID())
-    const file = await open(draft, 'wx', 0o600)
-    const makeRoom = watchSpace(temporary)
-    let size = 0
-    let pending: Promise<void> = Promise.resolve()
-
-    const discard = async (): Promise<void> => {
-      await pending.catch(() => undefined)
-      await file.close().catch(() => undefined)
-      await rm(draft, { force: true })
-    }
-    return {
-      // One write is always under way while the caller prepares the next chunk; a failure shows at the next call.
-      async write(chunk) {
-        await pending
-        await makeRoom(chunk.byteLength)
-        size += chunk.byteLength
-        pending = writeAll(file, chunk)
-        pending.catch(() => undefined)
-      },
-      async finish() {
-        try {
-          await pending
-          await file.datasync()
-          await file.close()
-          await place(root, draft, path)
-          return { size }
-        } catch (error) {
-          await discard()
-          throw error
-        }
-      },
-      abort: discard,
-    }
-  }
+  const writer = (key: string) => openWriter(root, temporary, key)
 
   return {
     writer,
@@ -118,6 +80,45 @@ export function createLocalBlobs(folder: string): BlobStore {
         if (found && found.mtimeMs <= before) await rm(path, { force: true })
       }
     },
+  }
+}
+
+async function openWriter(root: string, temporary: string, key: string): Promise<BlobWriter> {
+  checkKey(key)
+  const path = join(root, key)
+  const draft = join(temporary, randomUUID())
+  const file = await open(draft, 'wx', 0o600)
+  const makeRoom = watchSpace(temporary)
+  let size = 0
+  let pending: Promise<void> = Promise.resolve()
+
+  const discard = async (): Promise<void> => {
+    await pending.catch(() => undefined)
+    await file.close().catch(() => undefined)
+    await rm(draft, { force: true })
+  }
+  return {
+    // One write is always under way while the caller prepares the next chunk; a failure shows at the next call.
+    async write(chunk) {
+      await pending
+      await makeRoom(chunk.byteLength)
+      size += chunk.byteLength
+      pending = writeAll(file, chunk)
+      pending.catch(() => undefined)
+    },
+    async finish() {
+      try {
+        await pending
+        await file.datasync()
+        await file.close()
+        await place(root, draft, path)
+        return { size }
+      } catch (error) {
+        await discard()
+        throw error
+      }
+    },
+    abort: discard,
   }
 }
 

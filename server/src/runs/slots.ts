@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from '../database/database.ts'
 import type { ExecutorPool } from '../executors/pool.ts'
 import type { Attempt } from './attempt.ts'
-import { type Claim, type ClaimRequest, claim, loadClaimed } from './claim.ts'
+import { type Claim, type ClaimedRun, type ClaimRequest, claim, loadClaimed } from './claim.ts'
 import { handOver, type NextClaim } from './finish.ts'
 import { type Moment, takeMoment } from './moment.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
@@ -21,124 +21,149 @@ const BUSY_MS = [5, 20, 50, 100, 200]
 
 export interface Slots {
   /** The name under which runs are held. */
-  worker: string
+  readonly worker: string
   /** Claims for the slots that are free. */
-  fill(): void
+  fill: () => void
   free(): number
-  attempts(): Attempt[]
+  attempts: () => Attempt[]
   find(runId: string): Attempt | undefined
   /** Takes nothing new, and hands over at the deadline what has not ended. */
   drain(deadline: AbortSignal): Promise<void>
 }
 
-export function openSlots(services: WorkerServices, pool: ExecutorPool): Slots {
-  const { db, config, log, state } = services
-  // A process that is started again may get the same number; this name it does not get.
-  const worker = `${config.instance}:${randomBytes(3).toString('hex')}`
-  const held = new Map<string, Supervised>()
-  const loading = new Set<Promise<void>>()
-  const taken = new Set<string>()
-  let after: string = randomUUID()
-  let unsure = false
-  let stopping = false
+export const openSlots = (services: WorkerServices, pool: ExecutorPool): Slots => new WorkerSlots(services, pool)
 
-  const free = () => config.WORKER_CONCURRENCY - held.size - taken.size
-  const request = (wanted: number): ClaimRequest => ({
-    worker,
-    free: wanted,
-    perOrganization: config.ORG_CONCURRENCY,
-    leaseSeconds: config.RUN_LEASE_SECONDS,
-    after,
-  })
+class WorkerSlots implements Slots {
+  readonly worker: string
+  readonly #services: WorkerServices
+  readonly #pool: ExecutorPool
+  readonly #held = new Map<string, Supervised>()
+  /** Claimed, and being read from the database. */
+  readonly #claimed = new Set<string>()
+  readonly #loading = new Set<Promise<void>>()
+  readonly #fillSlots = oneAtATime(() => this.#claimUntilFull())
+  #after: string = randomUUID()
+  #unsure = false
+  #stopping = false
 
-  /** Begins what was claimed. Its slots count as taken from here on. */
-  const begin = async (claimed: Claim, leasedAt: Moment): Promise<void> => {
-    after = claimed.next_after
-    state.claimedAt = Date.now()
-    if (claimed.run_ids.length === 0) return
-    for (const id of claimed.run_ids) taken.add(id)
-    try {
-      for (const run of await loadClaimed(db.control, claimed)) {
-        const next = prepareNext()
-        const supervised = superviseRun(services, pool, run, { leasedAt, claimNext: next.claim })
-        held.set(run.id, supervised)
-        void supervised.done.then(() => {
-          held.delete(run.id)
-          if (!next.answered()) fill()
-        })
-      }
-    } catch (error) {
-      unsure = true
-      throw error
-    } finally {
-      for (const id of claimed.run_ids) taken.delete(id)
+  constructor(services: WorkerServices, pool: ExecutorPool) {
+    this.#services = services
+    this.#pool = pool
+    // A process that is started again may get the same process id, but never the same name.
+    this.worker = `${services.config.instance}:${randomBytes(3).toString('hex')}`
+  }
+
+  fill = (): void => void this.#fillSlots().catch(this.#warn)
+
+  free(): number {
+    return this.#services.config.WORKER_CONCURRENCY - this.#held.size - this.#claimed.size
+  }
+
+  attempts = (): Attempt[] => [...this.#held.values()].map(({ attempt }) => attempt)
+
+  find(runId: string): Attempt | undefined {
+    return this.#held.get(runId)?.attempt
+  }
+
+  async drain(deadline: AbortSignal): Promise<void> {
+    this.#stopping = true
+    // A claim under way may still bring runs; they are handed over or finished like the others.
+    await this.#fillSlots().catch(() => {})
+    const handOverAll = () => {
+      for (const attempt of this.attempts()) attempt.stop('handed over')
+    }
+    if (deadline.aborted) handOverAll()
+    else deadline.addEventListener('abort', handOverAll)
+    while (this.#held.size > 0 || this.#loading.size > 0) {
+      if (deadline.aborted) handOverAll()
+      await Promise.all([...this.#loading, ...[...this.#held.values()].map(({ done }) => done)])
     }
   }
+
+  async #claimUntilFull(): Promise<void> {
+    const { db, state } = this.#services
+    let busy = 0
+    if (this.free() <= 0) state.claimedAt = Date.now()
+    while (!this.#stopping && this.free() > 0) {
+      try {
+        if (this.#unsure) {
+          await releaseUnattended(this.#services, this.worker, [...this.#held.keys(), ...this.#claimed])
+        }
+        this.#unsure = false
+        const sentAt = takeMoment()
+        const claimed = await claim(db.control, this.#request(this.free()))
+        await this.#begin(claimed, sentAt)
+        if (claimed.run_ids.length > 0) busy = 0
+        else if (!claimed.busy || busy === BUSY_MS.length) return
+        else await delay(BUSY_MS[busy++])
+      } catch (error) {
+        this.#unsure = true
+        throw error
+      }
+    }
+  }
+
+  #request(free: number): ClaimRequest {
+    const { ORG_CONCURRENCY, RUN_LEASE_SECONDS } = this.#services.config
+    return {
+      worker: this.worker,
+      free,
+      perOrganization: ORG_CONCURRENCY,
+      leaseSeconds: RUN_LEASE_SECONDS,
+      after: this.#after,
+    }
+  }
+
+  /** Begins what was claimed. Its slots count as taken from here on. */
+  async #begin(claimed: Claim, leasedAt: Moment): Promise<void> {
+    this.#after = claimed.next_after
+    this.#services.state.claimedAt = Date.now()
+    if (claimed.run_ids.length === 0) return
+    for (const id of claimed.run_ids) this.#claimed.add(id)
+    try {
+      for (const run of await loadClaimed(this.#services.db.control, claimed)) this.#supervise(run, leasedAt)
+    } catch (error) {
+      this.#unsure = true
+      throw error
+    } finally {
+      for (const id of claimed.run_ids) this.#claimed.delete(id)
+    }
+  }
+
+  #supervise(run: ClaimedRun, leasedAt: Moment): void {
+    const next = this.#prepareNext()
+    const supervised = superviseRun(this.#services, this.#pool, run, { leasedAt, claimNext: next.claim })
+    this.#held.set(run.id, supervised)
+    void supervised.done.then(() => {
+      this.#held.delete(run.id)
+      if (!next.answered()) this.fill()
+    })
+  }
+
   /** The claim that goes with the end of a run; once it is answered there is nothing more to claim for that slot. */
-  const prepareNext = () => {
+  #prepareNext(): { claim: () => NextClaim | undefined; answered: () => boolean } {
     let answered = false
     const claim = (): NextClaim | undefined => {
-      if (stopping || unsure) return undefined
+      if (this.#stopping || this.#unsure) return undefined
       const sentAt = takeMoment()
       return {
-        request: request(1),
-        take(claimed) {
+        request: this.#request(1),
+        take: (claimed) => {
           answered = !claimed.busy
-          const begun = begin(claimed, sentAt)
-            .catch(warn)
-            .finally(() => loading.delete(begun))
-          loading.add(begun)
+          const begun = this.#begin(claimed, sentAt)
+            .catch(this.#warn)
+            .finally(() => this.#loading.delete(begun))
+          this.#loading.add(begun)
         },
-        lost() {
-          unsure = true
+        lost: () => {
+          this.#unsure = true
         },
       }
     }
     return { claim, answered: () => answered }
   }
-  const fillSlots = oneAtATime(async () => {
-    let busy = 0
-    if (free() <= 0) state.claimedAt = Date.now()
-    while (!stopping && free() > 0) {
-      try {
-        if (unsure) await releaseUnattended(services, worker, [...held.keys(), ...taken])
-        unsure = false
-        const sentAt = takeMoment()
-        const claimed = await claim(db.control, request(free()))
-        await begin(claimed, sentAt)
-        if (claimed.run_ids.length > 0) busy = 0
-        else if (!claimed.busy || busy === BUSY_MS.length) return
-        else await delay(BUSY_MS[busy++])
-      } catch (error) {
-        unsure = true
-        throw error
-      }
-    }
-  })
-  const warn = (error: Error) => log.warn({ err: error }, 'claiming runs failed; trying again soon')
-  const fill = () => void fillSlots().catch(warn)
 
-  return {
-    worker,
-    fill,
-    free,
-    attempts: () => [...held.values()].map(({ attempt }) => attempt),
-    find: (runId) => held.get(runId)?.attempt,
-    async drain(deadline) {
-      stopping = true
-      // A claim under way may still bring runs; they are handed over or finished like the others.
-      await fillSlots().catch(() => {})
-      const handOverAll = () => {
-        for (const { attempt } of held.values()) attempt.stop('handed over')
-      }
-      if (deadline.aborted) handOverAll()
-      else deadline.addEventListener('abort', handOverAll)
-      while (held.size > 0 || loading.size > 0) {
-        if (deadline.aborted) handOverAll()
-        await Promise.all([...loading, ...[...held.values()].map(({ done }) => done)])
-      }
-    },
-  }
+  #warn = (error: Error): void => this.#services.log.warn({ err: error }, 'claiming runs failed; trying again soon')
 }
 
 async function releaseUnattended({ db }: WorkerServices, worker: string, attended: string[]): Promise<void> {

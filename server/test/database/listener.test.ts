@@ -47,3 +47,20 @@ test('all who listen share one connection, and a broken one is made again', asyn
   assert.equal(await second.next(), 'late')
   await stopSecond()
 })
+
+test('a subscription that fails leaves one connection to the others', async () => {
+  const [news, gaps] = [inbox(), inbox()]
+  const stop = await db.listen('news', news.put, () => gaps.put('gap'))
+  assert.equal(await gaps.next(), 'gap')
+  await assert.rejects(
+    db.listen('', () => {}),
+    /zero-length/,
+  )
+  assert.equal(await gaps.next(), 'gap')
+  const stopThird = await db.listen('more', () => {})
+  assert.equal((await backends()).length, 1)
+  await db.execute(sql`SELECT pg_notify('news', 'still here')`)
+  assert.equal(await news.next(), 'still here')
+  await stop()
+  await stopThird()
+})
