@@ -2,14 +2,14 @@
 import { randomUUID } from 'node:crypto'
 import type { TSchema } from 'typebox'
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
-import { findDestination } from '../connectors/registry.ts'
+import { findDestination, findSource } from '../connectors/registry.ts'
 import { findSettingsFaults, isObject, type Node } from '../connectors/settings/settings.ts'
 import { type Database, type Queryable, sql } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Json } from '../json/json.ts'
-import type { Actor } from '../tenancy/actor.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { findSizeFault } from './config-size.ts'
@@ -18,7 +18,7 @@ import { type SavedSourceConfig, savedSourceFrame } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { requireKeptInPlace, type SecretRules } from './kept-secrets.ts'
 import { hasMask, maskDestinationConfig, maskSourceConfig, restoreMasks } from './masks.ts'
-import { findTraits, loadReferences, placeOfSaved } from './references.ts'
+import { findTraits, loadReferences, outputsOf, placeOfSaved } from './references.ts'
 import { keepNewerToken } from './superseded-tokens.ts'
 
 export type ConnectorType = 'source' | 'destination'
@@ -86,7 +86,7 @@ export async function createSavedConnector(
   input: SavedConnectorInput,
 ): Promise<SavedConnector> {
   const config = restoreMasks(input.config, undefined, 'config')
-  await checkSavedConfig(db, actor.organization_id, type, input.connector_name, config)
+  await checkSavedConfig(db, actor, type, input.connector_name, config)
   const id = randomUUID()
   const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
   const row = await db.first<SavedConnector>(sql`
@@ -116,7 +116,7 @@ export async function updateSavedConnector(
       const config = hasMask(input.config)
         ? keepSecrets(rules, row, input.config, openConfig(box, { ...row, ...place }, row.config_box))
         : input.config
-      await checkSavedConfig(tx, actor.organization_id, type, row.connector_name, config)
+      await checkSavedConfig(tx, actor, type, row.connector_name, config)
       const seat = { ...place, table: 'saved_connectors' as const, config_box: row.config_box }
       sealed = box.seal(placeOfSaved(place), await keepNewerToken(tx, box, seat, config))
     }
@@ -177,7 +177,7 @@ function openConfig(
 
 async function checkSavedConfig(
   db: Queryable,
-  organizationId: string,
+  actor: Actor,
   type: ConnectorType,
   connectorName: string,
   config: unknown,
@@ -186,9 +186,12 @@ async function checkSavedConfig(
   if (size !== null) throw refuse([size])
   const faults =
     type === 'source'
-      ? await findSourceFaults(db, organizationId, connectorName, config)
+      ? await findSourceFaults(db, actor.organization_id, connectorName, config)
       : findDestinationFaults(connectorName, config)
   if (faults.length > 0) throw refuse(faults)
+  // A source may name the output of a run, and an API key may have the one permission without the other.
+  const named = type === 'source' && isObject(config) ? outputsOf(findSource(connectorName), config.config ?? {}) : []
+  if (named.length > 0) requirePermission(actor, 'pipelines:read')
 }
 
 function findDestinationFaults(connectorName: string, config: unknown): string[] {

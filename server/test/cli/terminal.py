@@ -1,8 +1,10 @@
-"""Runs a program on a terminal of its own. SIGUSR1 presses Ctrl+C there; what the program writes goes to standard output."""
+"""Runs a program on a terminal of its own. Standard input is typed there, and SIGUSR1 presses Ctrl+C; what the program
+writes goes to standard output."""
 import os
 import pty
 import signal
 import sys
+import threading
 
 child, terminal = pty.fork()
 if child == 0:
@@ -10,6 +12,14 @@ if child == 0:
 signal.signal(signal.SIGUSR1, lambda *_: os.write(terminal, b"\x03"))
 # A test that is broken off must not leave the program behind.
 signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+
+
+def type_input():
+    while keys := os.read(0, 65536):
+        os.write(terminal, keys)
+
+
+threading.Thread(target=type_input, daemon=True).start()
 while True:
     try:
         output = os.read(terminal, 65536)

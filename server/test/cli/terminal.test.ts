@@ -1,4 +1,4 @@
-/** `sluice start` on a terminal, as a person starts and stops it. */
+/** `sluice` on a terminal, as a person uses it. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import path from 'node:path'
@@ -84,4 +84,18 @@ test('a second Ctrl+C ends it at once', async () => {
   assert.equal(code, 1)
   assert.ok(performance.now() - began < 20_000)
   await broken
+})
+
+test('a new password is not shown while it is typed', async () => {
+  const folder = makeDataDir()
+  folders.push(folder)
+  const terminal = path.join(import.meta.dirname, 'terminal.py')
+  const args = [terminal, process.execPath, MAIN, 'admin', 'reset-password', 'nobody@example.com']
+  const command = startProgram('python3', args, { cwd: root, env: environment(folder) }, null)
+  await command.said(/New password for nobody@example\.com: /)
+  command.child.stdin!.write('Unseen-horse-1\r')
+  const { code, stdout } = await command.ended
+  assert.equal(code, 1, stdout)
+  assert.match(stdout, /nobody@example\.com/)
+  assert.doesNotMatch(stdout, /Unseen/)
 })

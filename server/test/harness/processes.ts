@@ -86,10 +86,15 @@ export interface Started {
   said(pattern: RegExp): Promise<RegExpExecArray>
 }
 
-/** With `input` on its standard input, or nothing. */
-export function startProgram(command: string, args: string[], options: SpawnOptions = {}, input?: string): Started {
+/** With `input` on its standard input, which null leaves open. */
+export function startProgram(
+  command: string,
+  args: string[],
+  options: SpawnOptions = {},
+  input?: string | null,
+): Started {
   const child = spawn(command, args, { ...options, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] })
-  child.stdin?.end(input)
+  if (input !== null) child.stdin?.end(input)
   const outcome: Outcome = { code: null, signal: null, stdout: '', stderr: '' }
   const heard = new Set<() => void>()
   child.stdout!.on('data', (chunk: Buffer) => {

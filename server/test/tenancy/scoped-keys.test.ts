@@ -159,6 +159,17 @@ describe('a key with limits', () => {
     assert.equal(await statusOf('GET', '/api/auth/organizations', limited), 403)
   })
 
+  test('saves a source that reads the output of a run only if it may read runs', async () => {
+    const save = async (...permissions: string[]) =>
+      statusOf('POST', '/api/saved/sources', await key(acme.owner, { scopes: { permissions } }), {
+        name: randomUUID(),
+        connector_name: 'file',
+        config: { config: { run_id: randomUUID() } },
+      })
+    assert.equal(await save('connectors:write'), 403)
+    assert.equal(await save('connectors:write', 'pipelines:read'), 201)
+  })
+
   test('sees secrets only with the permission to write', async () => {
     const id = await create('/api/saved/sources', {
       name: 's',
