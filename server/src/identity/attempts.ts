@@ -43,3 +43,13 @@ export async function refuseTooMany(db: Queryable, what: string, limits: readonl
     'Retry-After': String(wait),
   })
 }
+
+/**
+ * Counts one attempt against a limit and throws 429 once it is reached. Checked before counting, so that a flood costs only
+ * reads, and after it, because many may pass the first check at once.
+ */
+export async function countWithin(db: Queryable, what: string, limit: Limit): Promise<void> {
+  const refuse = () => refuseTooMany(db, what, [limit])
+  await refuse()
+  if ((await countAttempt(db, [limit.key])) > limit.most) await refuse()
+}

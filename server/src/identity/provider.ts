@@ -10,6 +10,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { type Database, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
+import { countWithin } from './attempts.ts'
+import { networkOf } from './client-network.ts'
 import { linkIdentity, type SignInRules, signInWithIdentity } from './provider-accounts.ts'
 import type { Challenge, ProviderClient } from './provider-client.ts'
 import { SignInError } from './provider-errors.ts'
@@ -17,6 +19,8 @@ import type { AuthenticationResult } from './sessions.ts'
 import type { Tokens } from './tokens.ts'
 
 export const STATE_SECONDS = 600
+/** Each one leaves a row behind, and anybody may start them. */
+export const SIGN_INS_PER_CLIENT = 1000
 
 export interface StartedSignIn {
   /** Where the browser goes. */
@@ -41,6 +45,12 @@ export function requireProvider(client: ProviderClient | null): ProviderClient {
     'No identity provider is configured; an operator can set IDP_ISSUER and IDP_CLIENT_ID',
   )
 }
+
+export const countSignIn = (db: Queryable, { client_address }: RequestOrigin): Promise<void> =>
+  countWithin(db, 'sign-ins from your network', {
+    key: `idp ${networkOf(client_address)}`,
+    most: SIGN_INS_PER_CLIENT,
+  })
 
 export async function beginSignIn(
   db: Queryable,

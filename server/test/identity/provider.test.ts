@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { resetPassword } from '../../src/identity/accounts.ts'
+import { SIGN_INS_PER_CLIENT } from '../../src/identity/provider.ts'
 import { PASSWORD, registerPerson, startApp, type TestApp } from '../harness/app.ts'
 import { addOrganization } from '../tenancy/world.ts'
 import {
@@ -19,6 +20,19 @@ import {
 } from './provider-setup.ts'
 
 describe('signing in', () => {
+  test('a client that begins too many sign-ins has to wait', async () => {
+    const { db } = sluice.services
+    await db.execute(sql`
+      INSERT INTO login_attempts (key, attempts) VALUES ('idp 127.0.0.1', ${SIGN_INS_PER_CLIENT - 1})
+      ON CONFLICT (key) DO UPDATE SET attempts = excluded.attempts`)
+    assert.equal((await sluice.call('GET', START)).status, 302)
+    const refused = await sluice.call('GET', START)
+    assert.equal(refused.status, 429)
+    assert.match(refused.body.detail, /^Too many sign-ins from your network; try again in 15 minutes$/)
+    await db.execute(sql`DELETE FROM login_attempts`)
+    assert.equal((await sluice.call('GET', START)).status, 302)
+  })
+
   test('a new person gets an account and an organization of their own', async () => {
     const browser = openBrowser(sluice)
     const { access_token, refresh_token, expires_in, token_type } = await signIn(sluice, browser)

@@ -3,6 +3,7 @@ import { AppError } from '../../errors.ts'
 import {
   beginSignIn,
   cookieNameOf,
+  countSignIn,
   finishSignIn,
   requireProvider,
   STATE_SECONDS,
@@ -62,11 +63,12 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
         summary: 'Sign in at the identity provider',
         description: aboutErrors,
         querystring: StartQuery,
-        response: { 302: Redirect, ...problems('invalid_input') },
+        response: { 302: Redirect, ...problems('invalid_input', 'too_many_requests') },
       },
     },
     async (request, reply) => {
       const provider = requireProvider(client)
+      await countSignIn(db, originOf(request))
       try {
         return reply.redirect(
           goToProvider(reply, await beginSignIn(db, provider, { invitation: request.query.invitation })),
