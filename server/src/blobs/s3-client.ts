@@ -43,7 +43,7 @@ const USUAL_PATIENCE_MS = 4000
 /** A run has time: a store that is away for two minutes costs it nothing but these. */
 export const RUN_PATIENCE_MS = 120_000
 
-const mayPass = ({ status }: S3Error): boolean => status >= 500 || status === 429
+const isTransient = ({ status }: S3Error): boolean => status >= 500 || status === 429
 
 export interface S3Client {
   send(call: S3Request): Promise<S3Response>
@@ -87,7 +87,7 @@ export function createS3Client(options: S3Options, patienceMs = USUAL_PATIENCE_M
         const answer = await sendOnce(call).catch((error: Error) => error)
         if (!(answer instanceof Error) && answer.statusCode < 300) return answer
         const failure = answer instanceof Error ? answer : await readError(call, answer)
-        if (failure instanceof S3Error && !mayPass(failure)) throw failure
+        if (failure instanceof S3Error && !isTransient(failure)) throw failure
         const wait = pause * (0.5 + Math.random())
         if (performance.now() + wait > deadline)
           throw new BlobStoreUnavailable(`The object store does not answer: ${failure.message}`, { cause: failure })

@@ -40,7 +40,7 @@ const LOGGED_PAUSE_MS = 100
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
-type Answer = WholeAnswer | { error: { kind: ErrorKind; message: string }; passing?: boolean }
+type Answer = WholeAnswer | { error: { kind: ErrorKind; message: string }; transient?: boolean }
 
 /** What the requests of a batch share. */
 interface Batch {
@@ -145,7 +145,7 @@ function explain(error: unknown, { limits, limitName = nameSetting }: BrokerOpti
   const wrap = (kind: ErrorKind, message: string): Answer => ({ error: { kind, message } })
   if (error instanceof OverLimit) return wrap('limit', error.message)
   if (error instanceof AuthenticationFailed)
-    return { ...wrap('auth', error.message), ...(error.transient && { passing: true }) }
+    return { ...wrap('auth', error.message), ...(error.transient && { transient: true }) }
   if (error instanceof EgressRefused) return wrap('refused', error.message)
   if (!(error instanceof EgressFailed)) throw error
   switch (error.reason) {
@@ -156,7 +156,7 @@ function explain(error: unknown, { limits, limitName = nameSetting }: BrokerOpti
     case 'too_large':
       return wrap('limit', `${error.message} (${limitName('max_response_bytes')} ${limits.max_response_bytes})`)
     case 'connection':
-      return { ...wrap('connection', error.message), passing: true }
+      return { ...wrap('connection', error.message), transient: true }
     default:
       return wrap('connection', error.message)
   }
@@ -168,7 +168,7 @@ function clampTimeout(seconds: number): number {
 
 function isWorthAnother(method: string, answer: Answer): boolean {
   const safe = SAFE_METHODS.has(method.toUpperCase())
-  if ('error' in answer) return safe && answer.passing === true
+  if ('error' in answer) return safe && answer.transient === true
   return answer.status === 429 || answer.status === 503 || (safe && (answer.status === 502 || answer.status === 504))
 }
 

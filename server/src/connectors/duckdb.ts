@@ -1,12 +1,12 @@
 /**
- * DuckDB for one file, locked in: it sees one temporary folder and nothing else, loads no extension, and none of that can
- * be changed from inside a query. It is loaded only when a file needs it.
+ * DuckDB for one file, locked down: it can access one temporary folder and nothing else, loads no extensions, and no
+ * query can change that. It is only loaded when a file needs it.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
 
 let opened = false
 
-/** Whether this process has ever read a tenant's file with DuckDB: then it is thrown away after the run. */
+/** Whether this process has ever read a tenant's file with DuckDB; if so, it is discarded after the run. */
 export function duckdbWasOpened(): boolean {
   return opened
 }

@@ -1,6 +1,6 @@
 /**
- * The columns that are kept for a pipeline, as they are stored. Rows from before there were neutral types hold PostgreSQL's
- * names, the only ones there were; they are adopted when they are read.
+ * The columns stored for a pipeline. Rows written before neutral types existed hold PostgreSQL type names, the only
+ * ones at the time; they are converted when read.
  */
 import type { Column } from './contract.ts'
 import { describeColumn } from './postgres/shared/type-names.ts'

@@ -1,4 +1,4 @@
-/** Every connector of the service. A connector is listed here and nowhere else: docs and conformance tests follow the list. */
+/** Every connector of the service. This is the only list of them: docs and conformance tests are derived from it. */
 import type { Destination, Source } from './contract.ts'
 import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'

@@ -2,7 +2,7 @@ import { OperatorError } from '../errors.ts'
 
 /** Errors that say nothing about the statement: the connection, a server that starts, stops or is full, a missing answer. */
 const PASSING = /^(08|57P0|53300)/
-const PASSING_CODES = new Set([
+const TRANSIENT_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOENT',
@@ -27,6 +27,6 @@ export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return true
   if (error instanceof OperatorError) return false
   const { code = '', message = '' } = error as { code?: string; message?: string }
-  if (PASSING.test(code) || PASSING_CODES.has(code)) return true
+  if (PASSING.test(code) || TRANSIENT_CODES.has(code)) return true
   return code === '' && /terminat|timeout|connection/i.test(message)
 }

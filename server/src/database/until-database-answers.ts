@@ -16,8 +16,8 @@ export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = 
     try {
       return await act()
     } catch (error) {
-      const passing = isUnreachable(error) || MET.has((error as { code?: string }).code ?? '')
-      if (!passing || Date.now() > deadline) throw error
+      const transient = isUnreachable(error) || MET.has((error as { code?: string }).code ?? '')
+      if (!transient || Date.now() > deadline) throw error
       await delay(wait)
     }
   }

@@ -1,4 +1,4 @@
-/** Everything one attempt carries along, and how its steps are told and blamed. */
+/** The state of one attempt, and helpers that run its steps and attribute errors. */
 import { runPrefix } from '../blobs/run-keys.ts'
 import type { Column, Encoding, FailureKind } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
@@ -15,7 +15,7 @@ export interface Attempt {
   start: Start
   /** Aborted by the host's signal and by a failure of either loop. */
   signal: AbortSignal
-  /** Ends both loops. */
+  /** Stops both loops. */
   stop(error: unknown): void
   stage: Stage
   counts: Counts
@@ -23,9 +23,9 @@ export interface Attempt {
   checkpoint: number
   cursor: Json
   encoding: Encoding
-  /** Of the reading, once it is open. */
+  /** The columns of the reading, once it is open. */
   columns: Column[] | null
-  /** Whether this reading can go on from a cursor. */
+  /** Whether this reading can resume from a cursor. */
   resumable: boolean
 }
 
@@ -50,7 +50,7 @@ export function openAttempt(job: Job, host: Host, endpoints: Endpoints, start: S
   }
 }
 
-/** Batches are kept with us until the run ends, also where no output is: one that got lost on the way is sent again. */
+/** Batches are stored until the run ends, even if no output is kept: one that was lost in transit is sent again. */
 function chooseStage(job: Job, host: Host, endpoints: Endpoints): Stage {
   if (!job.keep_output && endpoints.destination.capabilities.commits !== 'batch') return noStage
   const shape = outputShape(endpoints)
@@ -66,7 +66,7 @@ export function prefixOf(job: Job): string {
   return runPrefix({ id: job.run_id, organization_id: job.organization_id })
 }
 
-/** One step of the protocol, with its fault points. */
+/** Runs one step of the protocol, with its fault points. */
 export async function step<T>(host: Host, name: string, act: () => Promise<T>): Promise<T> {
   await host.fault(`${name}:before`)
   const result = await act()
@@ -74,7 +74,7 @@ export async function step<T>(host: Host, name: string, act: () => Promise<T>): 
   return result
 }
 
-/** Turns an unforeseen error into a failure of the party at work; a cancel or time-out stays what it is. */
+/** Turns an unexpected error into a failure of the given kind; a cancel or timeout stays what it is. */
 export function blame(host: Host, kind: FailureKind): (error: unknown) => never {
   return (error) => {
     if (host.signal.aborted) throw host.signal.reason

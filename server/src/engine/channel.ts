@@ -1,13 +1,13 @@
 /**
- * A queue between the part of a run that reads and the part that loads. It is bounded by weight: `push` waits while too
- * much lies in it, so a slow destination slows its source down and memory stays flat.
+ * A bounded queue between the reader and the loader of a run. `push` waits while the total weight is too high
+ * (backpressure), so a slow destination slows its source down and memory stays flat.
  */
 export interface Channel<T> {
   /** Resolves when more may be pushed; rejects when the other side has failed. */
   push(item: T, weight: number): Promise<void>
-  /** No more will come. */
+  /** No more items will come. */
   close(): void
-  /** Ends both sides with an error; what lies in the queue is dropped. */
+  /** Fails both sides; queued items are dropped. */
   fail(error: unknown): void
   /** The next item, or null after `close`. */
   next(): Promise<T | null>
@@ -17,7 +17,7 @@ export function createChannel<T>(maxWeight: number): Channel<T> {
   const items: { item: T; weight: number }[] = []
   let weight = 0
   let closed = false
-  // An array, because the compiler believes that a variable keeps its value across an await.
+  // An array, because TypeScript assumes that a variable keeps its value across an await.
   const failures: unknown[] = []
   let wakeReader: (() => void) | null = null
   let wakeWriter: (() => void) | null = null

@@ -1,6 +1,6 @@
 /**
- * When a checkpoint is due. Small ones lose little work when a worker dies, but each is a part in a list that is saved
- * whole every time; so both limits grow slowly with the run, and a list stays at a few hundred parts.
+ * Decides when a checkpoint is due. Small ones lose little work when a worker dies, but each is a part in a list that
+ * is saved whole every time. So both limits grow slowly with the run, and the list stays at a few hundred parts.
  */
 export const usualSizes = { bytes: 8 * 1024 * 1024, records: 100_000, ms: 5000 }
 const LARGEST_BYTES = 64 * 1024 * 1024

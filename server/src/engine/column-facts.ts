@@ -1,4 +1,7 @@
-/** What is found in the fields of JSON lines: their names in the order of their first appearance, and what would hold them. */
+/**
+ * Collects facts about the fields of JSON lines: their names in order of first appearance, and which types can hold
+ * them.
+ */
 import { ConnectorError } from '../connectors/contract.ts'
 import { countDigits, FLOAT64_DIGITS, fitsFloat64 } from '../connectors/types/digits.ts'
 import { kindOfString } from '../connectors/types/iso-times.ts'
@@ -7,12 +10,12 @@ import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fi
 
 export interface ColumnFacts {
   name: string
-  /** Of all values but null. */
+  /** Of all values except null. */
   kinds: Kinds
-  /** The most digits before and after the point of any number. */
+  /** The maximum number of digits before and after the point. */
   whole: number
   scale: number
-  /** A double gives every number back digit for digit. */
+  /** Every number survives a round trip through a double. */
   double: boolean
 }
 
@@ -23,7 +26,7 @@ interface ColumnFinder {
   longest(): number
 }
 
-/** Columns are kept in memory, and nobody reads a table wider than this. */
+/** Columns are held in memory, and wider tables are of no practical use. */
 const MOST_COLUMNS = 10_000
 
 export function createColumnFinder(): ColumnFinder {
@@ -62,14 +65,14 @@ const words: Record<number, Kinds> = { 110: 0, 116: Kind.boolean, 102: Kind.bool
 
 interface Lines {
   page: Buffer
-  /** The same, a character for each byte. */
+  /** The same, one character per byte. */
   text: string
 }
 
 function note(facts: ColumnFacts, { page, text }: Lines, start: number, end: number): void {
   const first = text.charCodeAt(start)
   if (first === QUOTE) {
-    // An escape is in no time; and nothing more is to be learned of a column that holds other texts.
+    // A string with an escape is never a time, and nothing more can be learned about a column that holds other text.
     if ((facts.kinds & Kind.text) === 0) facts.kinds |= kindOfString(page, start + 1, end - 1)
     return
   }
@@ -84,7 +87,7 @@ const LARGEST = 9223372036854775807n
 function noteNumber(facts: ColumnFacts, value: string): void {
   const plain = PLAIN.exec(value)
   const whole = plain?.[1]?.length ?? 0
-  // Digits as they are written: 2.50 keeps its zero.
+  // Digits are counted as written: 2.50 keeps its zero.
   const digits = plain ? { whole, scale: plain[2]?.length ?? 0 } : (countDigits(value) ?? { whole: 0, scale: 0 })
   facts.kinds |= plain && plain[2] === undefined && fitsInt64(value, whole) ? Kind.integer : Kind.number
   facts.whole = Math.max(facts.whole, digits.whole)

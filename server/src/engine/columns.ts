@@ -1,21 +1,20 @@
 /**
- * The choice of columns over JSON lines, for sources that cannot choose by themselves. Values are copied as they are; see
- * json-fields.ts.
+ * Selects columns in JSON lines, for sources that cannot do it themselves. Values are copied unchanged; see
+ * json/fields.ts.
  *
- * A hashed value becomes the SHA-256, in hex, of the text of a string or of the JSON of anything else; null stays null,
- * for it says that there is nothing to hide.
+ * A hashed value becomes the hex SHA-256 of the text of a string, or of the JSON of anything else. Null stays null.
  */
 import { createHash } from 'node:crypto'
 import type { Column, ColumnChoice, Page } from '../connectors/contract.ts'
 import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
 
-/** What becomes of a field that is kept: the key it is written under (JSON text, latin1), and whether it is hashed. */
+/** What happens to a field that is kept: the key it is written under (JSON text, latin1), and whether it is hashed. */
 interface ColumnPlan {
   key: string
   hash: boolean
 }
 
-/** Records made of ever new keys must not fill the memory: beyond this many everything known is forgotten. */
+/** Records with ever-changing keys must not fill memory: beyond this many keys the cache is cleared. */
 const MOST_KEYS = 10_000
 
 export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
@@ -44,7 +43,7 @@ export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
   }
 }
 
-/** The columns that a reading declares, after the choice. What is hashed is a text of its own. */
+/** The columns that a reading declares, after the selection. A hashed column becomes text. */
 export function chosenColumns(columns: readonly Column[] | null, choice: ColumnChoice): Column[] | null {
   if (columns === null) return null
   return columns.flatMap((column) => {
@@ -55,7 +54,7 @@ export function chosenColumns(columns: readonly Column[] | null, choice: ColumnC
   })
 }
 
-/** The name under which a field is kept, or null. */
+/** The name under which a field is kept, or null if it is dropped. */
 function chooseName(choice: ColumnChoice, name: string): string | null {
   if (choice.include && !choice.include.includes(name)) return null
   if (choice.exclude?.includes(name)) return null

@@ -1,4 +1,4 @@
-/** What the two connectors of a run are called with. */
+/** The contexts that the two connectors of a run are called with. */
 import { createFetch } from '../connectors/authentication/fetch.ts'
 import type { Context, FenceContext, Fetch, LoadContext, ReadContext } from '../connectors/contract.ts'
 import type { Attempt } from './attempt.ts'

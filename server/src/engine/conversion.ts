@@ -21,13 +21,15 @@ interface Conversion {
   /** Where the result goes. */
   key: string
   shape: OutputShape
-  /** What the source declared. */
+  /** The columns that the source declared. */
   columns: readonly Column[] | null
-  /** Those of the pipeline's last file. */
+  /** The columns of the pipeline's last file. */
   kept: readonly Column[] | null
   signal: AbortSignal
   log: RunLog
-  /** Room on the disk of the temporary folder that stays free; by default what the service keeps for itself. */
+  /**
+   * How much space must stay free on the disk of the temporary folder; by default what the service reserves for itself.
+   */
   keepFreeBytes?: number
 }
 
@@ -58,7 +60,7 @@ export async function convertParts(conversion: Conversion): Promise<Converted> {
 }
 
 function warnOfText(log: RunLog, { name, type }: Column): void {
-  log.warn(`Column ${name} is text in this file: Parquet has no ${type} that holds all of its values as they are.`)
+  log.warn(`Column ${name} is text in this file: Parquet has no ${type} that can hold all of its values exactly.`)
 }
 
 async function* readPages({ blobs, parts, signal }: Conversion): AsyncGenerator<Buffer> {
@@ -88,14 +90,14 @@ async function* csvPages(conversion: Conversion, columns: readonly OutputColumn[
   if (bytes > 0) yield Buffer.concat(gathered)
 }
 
-/** With gzip every block is a member of its own, which makes a valid file and keeps memory flat. */
+/** With gzip every block is a separate member, which is a valid file and keeps memory flat. */
 async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[], writer: BlobWriter): Promise<void> {
   for await (const block of csvPages(conversion, columns)) {
     await writer.write(conversion.shape.compression === 'gzip' ? await compress(block) : block)
   }
 }
 
-/** By way of a CSV file of our own making, whose every cell DuckDB reads as text and casts only where nothing is lost. */
+/** Goes through a CSV file that we write: DuckDB reads every cell as text and casts it only if nothing is lost. */
 async function writeParquet(
   conversion: Conversion,
   columns: readonly OutputColumn[],
@@ -107,7 +109,7 @@ async function writeParquet(
     const input = join(folder, 'rows.csv')
     const output = join(folder, 'rows.parquet')
     const written = await writeRows(conversion, columns, input)
-    // What DuckDB makes of it is smaller, so as much room again is enough.
+    // DuckDB's result is smaller, so the same amount of space again is enough.
     await watchSpace(folder, keptFree(conversion) + written)(written)
     const engine = await openEngine(folder, conversion.signal)
     try {
@@ -122,7 +124,7 @@ async function writeParquet(
   }
 }
 
-/** The rows as a file, for as long as the disk has room; returns its size. */
+/** Writes the rows to a file while the disk has space; returns its size. */
 async function writeRows(conversion: Conversion, columns: readonly OutputColumn[], path: string): Promise<number> {
   const makeRoom = watchSpace(dirname(path), keptFree(conversion))
   const file = await open(path, 'wx', 0o600)
@@ -141,14 +143,18 @@ async function writeRows(conversion: Conversion, columns: readonly OutputColumn[
 
 const keptFree = ({ keepFreeBytes }: Conversion): number => keepFreeBytes ?? KEPT_FREE_BYTES
 
-/** Values that are not of the type which their source declared. */
+/** For values that do not have the type that their source declared. */
 function refuseValues(error: Error, signal: AbortSignal): never {
   signal.throwIfAborted()
   const reason = /^(?:Conversion|Invalid Input) Error: ([^\n]{1,300})/.exec(error.message)?.[1]
   if (reason === undefined) throw error
-  throw new ConnectorError('source', `A value is not of the type that the source declares for its column: ${reason}`, {
-    cause: error,
-  })
+  throw new ConnectorError(
+    'source',
+    `A value does not have the type that the source declares for its column: ${reason}`,
+    {
+      cause: error,
+    },
+  )
 }
 
 interface ParquetQuery {
@@ -160,11 +166,11 @@ interface ParquetQuery {
 }
 
 function parquetQuery({ input, output, columns, longest, compression }: ParquetQuery): string {
-  // Quoting at most doubles a line. The reader wants room for two of them.
+  // Quoting at most doubles a line, and the reader needs room for two lines.
   const lineBytes = Math.max(2 * longest + 1024, 1024 * 1024)
   const codec = compression === 'gzip' ? 'gzip' : 'snappy'
   const options = `(FORMAT parquet, COMPRESSION ${codec}, ROW_GROUP_SIZE 50000)`
-  // A Parquet file has at least one column. Where no record ever told of any, it is the one that records with an id have.
+  // A Parquet file has at least one column. If no record ever had one, use the column that records with an id have.
   if (columns.length === 0)
     return `COPY (SELECT NULL::VARCHAR AS "_record_id" WHERE false) TO ${quoteText(output)} ${options}`
   const names = parquetNames(columns)
@@ -184,7 +190,7 @@ function castCell(cell: string, { duckdb }: OutputColumn): string {
   return duckdb === 'BLOB' ? `unhex(substr(${cell}, 3))` : `CAST(${cell} AS ${duckdb})`
 }
 
-/** To DuckDB Id and id are the same name. The later one gets a number. */
+/** DuckDB treats Id and id as the same name. The later one gets a number. */
 function parquetNames(columns: readonly OutputColumn[]): string[] {
   const taken = new Set<string>()
   return columns.map(({ name }) => {

@@ -1,4 +1,4 @@
-/** JSON lines as CSV, with every value's text as it came: numbers keep their digits, nested values stay JSON. */
+/** JSON lines as CSV, with the text of every value unchanged: numbers keep their digits, nested values stay JSON. */
 import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
 
 export function csvHeader(names: readonly string[]): Buffer {
@@ -25,7 +25,7 @@ export function createCsvWriter(names: readonly string[]): (page: Buffer) => Buf
   }
 }
 
-/** Null is an empty cell; an empty string is a quoted one, so that the two can be told apart. */
+/** Null is an empty cell; an empty string is quoted, so that the two can be distinguished. */
 function writeCell(text: string, start: number, end: number): string {
   const first = text.charCodeAt(start)
   if (first === 34) {

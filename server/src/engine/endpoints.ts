@@ -1,4 +1,4 @@
-/** The two connectors of a run, found, with their settings checked and defaulted. */
+/** The source and destination of a run, with their settings checked and defaults applied. */
 import {
   ConnectorError,
   type Destination,
@@ -20,9 +20,9 @@ export interface Endpoints {
 
 export async function findEndpoints(job: Job, host: Host): Promise<Endpoints> {
   const source = job.source.custom ? await host.resolveSource?.(job.source) : findSource(job.source.name)
-  if (!source) throw new ConnectorError('config', `There is no source '${job.source.name}' any more.`)
+  if (!source) throw new ConnectorError('config', `The source '${job.source.name}' no longer exists.`)
   const destination = host.resolveDestination?.(job.destination.name) ?? findDestination(job.destination.name)
-  if (!destination) throw new ConnectorError('config', `There is no destination '${job.destination.name}' any more.`)
+  if (!destination) throw new ConnectorError('config', `The destination '${job.destination.name}' no longer exists.`)
   const faults = [
     ...findSettingsFaults(source.settings, job.source.config, 'config.source.config'),
     ...findSettingsFaults(destination.settings, job.destination.config, 'config.destination.config'),
@@ -36,18 +36,18 @@ export async function findEndpoints(job: Job, host: Host): Promise<Endpoints> {
   }
 }
 
-/** The first that the destination accepts and the source can give. */
+/** The first encoding that the destination accepts and the source supports. */
 export function chooseEncoding(job: Job, { source, destination }: Endpoints): Encoding {
   const given = engineChooses(job, source) ? ['ndjson'] : source.capabilities.encodings
   const encoding = destination.capabilities.encodings.find((candidate) => given.includes(candidate))
   if (encoding !== undefined) return encoding
   throw new ConnectorError(
     'config',
-    `${source.display_name} gives ${given.join(', ')}, and ${destination.display_name} accepts ${destination.capabilities.encodings.join(', ')}.`,
+    `${source.display_name} produces ${given.join(', ')}, but ${destination.display_name} accepts ${destination.capabilities.encodings.join(', ')}.`,
   )
 }
 
-/** Columns are chosen by the engine, inside of JSON lines, where the source does not do it itself. */
+/** Whether the engine selects columns, in JSON lines, because the source does not do it itself. */
 export function engineChooses(job: Job, source: Source): boolean {
   return hasColumnChoice(job) && !source.capabilities.columns
 }
@@ -57,7 +57,7 @@ function hasColumnChoice(job: Job): boolean {
   return include !== undefined || [exclude, hash].some((names) => names?.length) || Object.keys(rename ?? {}).length > 0
 }
 
-const PASSING_CODES = new Set([
+const TRANSIENT_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ETIMEDOUT',
@@ -67,11 +67,11 @@ const PASSING_CODES = new Set([
   'EHOSTUNREACH',
 ])
 
-/** An error as the engine reports it: what a connector said itself, or whose fault an unforeseen one is. */
+/** An error as the engine reports it: the connector's own, or an unexpected one attributed to `kind`. */
 export function asFailure(error: unknown, kind: FailureKind): ConnectorError {
   if (error instanceof ConnectorError) return error
   if (error instanceof MalformedJson) return new ConnectorError('source', error.message, { cause: error })
   const code = (error as NodeJS.ErrnoException | null)?.code ?? ''
   const message = error instanceof Error ? error.message || error.name : String(error)
-  return new ConnectorError(kind, message, { cause: error, transient: PASSING_CODES.has(code) })
+  return new ConnectorError(kind, message, { cause: error, transient: TRANSIENT_CODES.has(code) })
 }

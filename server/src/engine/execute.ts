@@ -1,13 +1,13 @@
 /**
- * Runs one attempt: source → stage → destination. It has no database and knows no processes; what it needs of either it
- * asks of its host.
+ * Runs one attempt: source → stage → destination. It has no access to the database or to other processes; it asks its host
+ * for what it needs.
  *
  * Two loops work side by side over a bounded channel. The **reader** takes pages from the source and appends them to the
- * stage. The **loader** hands them to the destination. At a checkpoint the reader seals the stage's part and goes on
- * reading, while the loader keeps the order on which exactly-once rests (loader.ts).
+ * stage. The **loader** hands them to the destination. At a checkpoint the reader seals the stage's part and keeps
+ * reading, while the loader preserves the order that exactly-once relies on (loader.ts).
  *
  * A crash between any two of these leaves a mark that says how far the destination came, and parts that reach at least
- * as far; resume-point.ts decides from both where the next attempt begins. Each arrow has a fault point before and after it.
+ * as far; resume-point.ts uses both to decide where the next attempt starts. Each arrow has a fault point before and after it.
  */
 import { type Column, ConnectorError, type Load, type Reading } from '../connectors/contract.ts'
 import { type Attempt, blame, openAttempt, prefixOf, step } from './attempt.ts'
@@ -26,7 +26,10 @@ import { removeStrayParts } from './stage.ts'
 
 export type * from './job.ts'
 
-/** How much may lie between the reader and the loader: enough to read on while a part is synced and committed. */
+/**
+ * How much may be queued between the reader and the loader: enough to keep reading while a part is synced and
+ * committed.
+ */
 const CHANNEL_BYTES = 8 * 1024 * 1024
 
 export async function executeRun(job: Job, host: Host): Promise<Outcome> {
@@ -80,7 +83,7 @@ async function cleanUp({ host, stage, counts }: Attempt, load: Load): Promise<vo
   await load.abort().catch((error) => host.log.debug(`The destination could not clean up: ${String(error)}`))
 }
 
-/** All batches are with us, so the source is not asked again. */
+/** All batches are stored, so the source is not needed again. */
 function isComplete({ done, doubtful }: Start): boolean {
   return done && doubtful !== null
 }
@@ -102,13 +105,13 @@ async function openReading(attempt: Attempt): Promise<Reading> {
     await discardPages(reading.pages)
     throw new ConnectorError(
       'source',
-      'The columns of the stream changed while the run was interrupted, so what it read before cannot be gone on with; the next run begins anew.',
+      'The columns of the stream changed while the run was interrupted, so it cannot resume with what it read before; the next run starts over.',
     )
   }
   return reading
 }
 
-/** A file of no records has the columns of the one before it. */
+/** A file without records gets the columns of the previous one. */
 function keepColumns({ job, host }: Attempt, columns: Column[]): void {
   if (columns.length > 0 && JSON.stringify(columns) !== JSON.stringify(job.schema)) host.saveSchema(columns, [])
 }
@@ -116,7 +119,7 @@ function keepColumns({ job, host }: Attempt, columns: Column[]): void {
 async function makeOutput(attempt: Attempt): Promise<Output | null> {
   const { job, host, endpoints, parts, encoding, checkpoint } = attempt
   if (!job.keep_output) {
-    // Batches were kept for as long as one of them might have had to be sent again.
+    // Batches were only stored in case one had to be sent again.
     if (endpoints.destination.capabilities.commits === 'batch') await removeStrayParts(host.blobs, prefixOf(job), [])
     return null
   }

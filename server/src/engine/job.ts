@@ -1,4 +1,7 @@
-/** What an execution is given, what it asks of its host, and what it returns. Plain data, because it travels between processes. */
+/**
+ * The input of an execution, what it asks of its host, and its result. Plain data, because it travels between
+ * processes.
+ */
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import type {
@@ -14,7 +17,7 @@ import type {
 import type { Egress } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
 
-/** A piece of the stage: an object in the blob store, durable, with the checkpoint that made it count. */
+/** A piece of the stage: a durable object in the blob store, with the checkpoint that lists it. */
 export interface Part {
   checkpoint: number
   key: string
@@ -28,11 +31,11 @@ export interface Counts {
   bytes_written: number
 }
 
-/** How far a run came. `cursor` is opaque to the host: it goes back into `resume` as it is. */
+/** The progress of a run. `cursor` is opaque to the host: it is passed back unchanged as `resume`. */
 export interface Checkpoint extends Counts {
   checkpoint: number
   cursor: Json
-  /** The whole list so far, in order. */
+  /** The complete list so far, in order. */
   parts: Part[]
 }
 
@@ -41,7 +44,7 @@ interface JobSource {
   stream: string
   authentication: Authentication
   config: Record<string, unknown>
-  /** Set for a custom source: the code as it was pinned with the run. */
+  /** Set for a custom source: the code as pinned by the run. */
   custom?: { code: string; version: number } & Record<string, unknown>
 }
 
@@ -69,25 +72,25 @@ export interface Host {
   blobs: BlobStore
   egress: Egress
   /**
-   * Requests with the authentication of the source on them, ended by the signal. Absent: a refresh token that a provider
-   * replaces is stored nowhere.
+   * Requests with the source's authentication applied, aborted by the signal. If absent, a rotated refresh token is not
+   * stored.
    */
   authenticate?(authentication: Authentication, signal: AbortSignal): Fetch
   log: RunLog
-  /** Aborted by cancel, time-out and shutdown. */
+  /** Aborted by cancel, timeout and shutdown. */
   signal: AbortSignal
   fault(point: string): Promise<void> | void
-  /** Throws once a cancel was heard: no checkpoint begins after that. */
+  /** Throws once a cancel was received: no checkpoint begins after that. */
   mayBegin(): void
-  /** Keeps a checkpoint, conditionally on the attempt. Throws when a newer attempt has the run. */
+  /** Saves a checkpoint, conditionally on the attempt. Throws if a newer attempt owns the run. */
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>
   progress(counts: Counts): void
   saveSchema(columns: Column[], changes: string[]): void
-  /** Absent: the engine's own sizes (checkpoints.ts). Tests make checkpoints small with it. */
+  /** If absent, the engine's own sizes apply (checkpoints.ts). Tests use it to make checkpoints small. */
   checkpointEvery?: { bytes: number; records: number; ms: number }
-  /** Makes the source of a job whose source is custom. */
+  /** Creates the source of a job whose source is custom. */
   resolveSource?(source: JobSource): Promise<Source>
-  /** Only for tests that bring a destination of their own; the registry answers otherwise. */
+  /** Only for tests that bring their own destination; by default the registry is used. */
   resolveDestination?(name: string): Destination | undefined
 }
 
@@ -99,7 +102,7 @@ export interface Output {
 }
 
 export interface Outcome extends Counts {
-  /** Null where the pipeline keeps no output. */
+  /** Null if the pipeline keeps no output. */
   output: Output | null
   /** The pipeline's new state; null for a full refresh, which has none. */
   cursor: Json

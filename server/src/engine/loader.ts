@@ -1,5 +1,5 @@
 /**
- * The loading loop of an attempt: pages into the destination, and at each checkpoint the order on which exactly-once rests.
+ * The loading loop of an attempt: pages into the destination, and at each checkpoint the order that exactly-once relies on.
  *
  *   part durable → checkpoint saved with us → committed in the destination → next page
  */
@@ -34,7 +34,7 @@ export async function loadPages(
   }
 }
 
-/** The batch that was saved with us by an earlier attempt, and of which nobody knows whether it arrived. */
+/** The batch that an earlier attempt saved and that may or may not have arrived. */
 async function sendAgain(attempt: Attempt, load: Load, batch: DoubtfulBatch): Promise<void> {
   const { host } = attempt
   host.mayBegin()
@@ -67,7 +67,7 @@ async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCh
   const counts = { records_read, records_written, bytes_written }
   const cursor = pointOf(attempt, { resume: pending.cursor, state, done: pending.done, published: false, counts })
   refuseState(cursor)
-  // The finish of the run follows at once and saves the same; a crash before it costs this one checkpoint.
+  // Finishing the run follows at once and saves the same; a crash before it only costs this one checkpoint.
   const saves = !(pending.done && endpoints.destination.capabilities.commits === 'output')
   if (saves) {
     const saved = { checkpoint, cursor, parts: [...attempt.parts], ...counts }
@@ -86,17 +86,17 @@ export async function publish(attempt: Attempt, load: Load): Promise<void> {
   await step(host, 'publish', () => load.publish(checkpoint, point)).catch(blame(host, 'destination'))
 }
 
-/** Before anything of the checkpoint is kept. The point holds the source's state twice at most. */
+/** Checked before anything of the checkpoint is saved. The point holds the source's state at most twice. */
 function refuseState(point: Json): void {
   const fault = findStateFault(point)
   if (fault === null) return
   throw new ConnectorError(
     'limit',
-    `The source has ${fault}, which cannot be kept between runs; let it remember less, or read it by full_refresh.`,
+    `The source has ${fault}, which cannot be stored between runs; make it remember less, or use full_refresh.`,
   )
 }
 
-/** Whether rows can be seen once their checkpoint is committed, so that the next run must not read them again. */
+/** Whether rows are visible once their checkpoint is committed, so that the next run must not read them again. */
 function isVisibleAtCommit({ job, endpoints, resumable }: Attempt): boolean {
   return endpoints.destination.capabilities.commits === 'mark' && resumable && job.sync.write !== 'replace'
 }

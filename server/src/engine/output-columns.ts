@@ -1,8 +1,8 @@
 /**
- * The columns of a CSV or Parquet file. Where the source declared its columns, they are those of the file, whatever the
- * records hold, and a file of no records has them too. Otherwise they are found in the whole output. A declared type that
- * cannot hold one of the values (a decimal without limits and of more digits than Parquet has, an infinite date) becomes
- * text in that file, and the log says so: a value is never rounded, cut or dropped.
+ * The columns of a CSV or Parquet file. If the source declares its columns, the file has those, even without records.
+ * Otherwise they are inferred from the whole output. A declared type that cannot hold one of the values (a decimal with
+ * more digits than Parquet allows, an infinite date) becomes text in that file, and the log says so: a value is never
+ * rounded, truncated or dropped.
  */
 import type { Column } from '../connectors/contract.ts'
 import { type ColumnType, partsOf, type TypeParts } from '../connectors/types/column-types.ts'
@@ -12,7 +12,7 @@ import { type ColumnFacts, noFacts } from './column-facts.ts'
 export interface OutputColumn {
   name: string
   type: ColumnType
-  /** What Parquet keeps it as, as DuckDB calls it. */
+  /** The type in Parquet, by DuckDB's name for it. */
   duckdb: string
 }
 
@@ -22,7 +22,9 @@ interface OutputColumns {
   texts: Column[]
 }
 
-/** `kept` are the columns of the pipeline's last file, for one of no records from a source that declares nothing. */
+/**
+ * `kept` are the columns of the pipeline's last file, for a file without records from a source that declares nothing.
+ */
 export function chooseOutputColumns(
   declared: readonly Column[] | null,
   found: readonly ColumnFacts[],
@@ -40,9 +42,9 @@ export function chooseOutputColumns(
   return { columns: [...columns, ...found.filter(({ name }) => !names.has(name)).map(inferColumn)], texts }
 }
 
-/** DuckDB has no more digits. */
+/** DuckDB's maximum. */
 const MOST_DIGITS = 38
-/** A decimal without limits: twenty digits before the point and eighteen after it hold all but the strangest. */
+/** For a decimal without limits: 20 digits before and 18 after the point hold nearly all values. */
 const UNLIMITED = { precision: MOST_DIGITS, scale: 18 }
 
 const plain: Partial<Record<TypeParts['base'], { duckdb: string; takes: Kinds }>> = {
@@ -61,14 +63,14 @@ const plain: Partial<Record<TypeParts['base'], { duckdb: string; takes: Kinds }>
   bytes: { duckdb: 'BLOB', takes: Kind.text },
 }
 
-/** Null where the type does not hold what was found. */
+/** Null if the type cannot hold the values that were found. */
 function declaredType({ base, precision, scale, list }: TypeParts, facts: ColumnFacts): string | null {
   // Lists and nested values are JSON text.
   if (list || base === 'json') return 'JSON'
   if (base === 'decimal')
     return decimalType(precision === undefined || scale === undefined ? UNLIMITED : { precision, scale }, facts)
   const type = plain[base]
-  // An interval has months, which Parquet's own would lose the microseconds of.
+  // An interval has months; in Parquet's own type it would lose its microseconds.
   if (type === undefined) return 'VARCHAR'
   return (facts.kinds & ~type.takes) === 0 ? type.duckdb : null
 }
@@ -79,7 +81,7 @@ function decimalType({ precision, scale }: { precision: number; scale: number },
   return isNumber && fits ? `DECIMAL(${precision},${scale})` : null
 }
 
-/** Few widths, so that files of one pipeline mostly have the same. */
+/** Few widths, so that the files of one pipeline mostly have the same. */
 const WIDTHS = [18, MOST_DIGITS]
 
 function inferColumn(facts: ColumnFacts): OutputColumn {

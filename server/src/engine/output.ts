@@ -1,4 +1,4 @@
-/** What becomes of the stage when everything was read: the output of the run. */
+/** Turns the stage into the output of the run once everything was read. */
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { Column, Encoding, OutputShape, RunLog } from '../connectors/contract.ts'
@@ -7,11 +7,11 @@ import type { Output, Part } from './job.ts'
 
 interface OutputRequest {
   blobs: BlobStore
-  /** Where a converted output goes. */
+  /** The key of a converted output. */
   key: string
   shape: OutputShape
   encoding: Encoding
-  /** What the source declared. */
+  /** The columns that the source declared. */
   columns: readonly Column[] | null
   /** Columns of the pipeline's last file. */
   kept: readonly Column[] | null
@@ -19,7 +19,7 @@ interface OutputRequest {
   checkpoint: number
   signal: AbortSignal
   log: RunLog
-  /** Gets the columns of a file that has some of its own. */
+  /** Receives the columns if the file defines its own. */
   keepColumns(columns: Column[]): void
 }
 
@@ -27,7 +27,7 @@ export function outputShape({ destination, destinationConfig }: Endpoints): Outp
   return destination.output?.(destinationConfig) ?? { format: 'jsonl', compression: 'none' }
 }
 
-/** JSON lines and tables are served from the parts as they lie; CSV and Parquet are converted into one object. */
+/** JSON lines and tables are served from the parts directly; CSV and Parquet are converted into one object. */
 export async function finishOutput(request: OutputRequest): Promise<Output> {
   const { shape, encoding, parts } = request
   const size = parts.reduce((sum, part) => sum + part.size, 0)

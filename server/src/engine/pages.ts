@@ -1,10 +1,10 @@
 import type { Page } from '../connectors/contract.ts'
 
-/** How long a source may take to let go of what it holds after it was told to stop. */
+/** How long a source may take to release its resources after it was asked to stop. */
 const CLOSE_MS = 2000
 
 /**
- * The pages of a reading, ended at once by the signal even where the source is deaf to it. (A Promise.race per page with
+ * The pages of a reading, ended at once by the signal even if the source ignores it. (A Promise.race per page against
  * one promise for the signal would keep every page alive until the end of the run.)
  */
 export async function* followPages(pages: AsyncIterable<Page>, signal: AbortSignal): AsyncGenerator<Page> {
@@ -30,8 +30,8 @@ export async function* followPages(pages: AsyncIterable<Page>, signal: AbortSign
 }
 
 /**
- * Ends a reading that nobody will read. A generator that never began does not run its `finally`, so it is begun first; the
- * signal is aborted by then, and it stops where it looks at it, at the latest at its first page.
+ * Ends a reading that will not be read. A generator that never started does not run its `finally`, so it is started
+ * first; the signal is already aborted, so it stops at its first page at the latest.
  */
 export async function discardPages(pages: AsyncIterable<Page>): Promise<void> {
   const iterator = pages[Symbol.asyncIterator]()

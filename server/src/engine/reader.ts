@@ -1,4 +1,6 @@
-/** The reading loop of an attempt: pages of the source into the stage and on to the loader, cut by checkpoints. */
+/**
+ * The reading loop of an attempt: pages from the source into the stage and on to the loader, divided by checkpoints.
+ */
 import type { Page, Reading } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { type Attempt, blame } from './attempt.ts'
@@ -16,7 +18,7 @@ export interface PendingCheckpoint {
   cursor: Json
   records_read: number
   sealed: Promise<Part | null>
-  /** The last one of the run: the source has nothing more. */
+  /** The last checkpoint of the run: the source has no more. */
   done: boolean
 }
 
@@ -24,7 +26,7 @@ export class PageReader {
   readonly #attempt: Attempt
   readonly #channel: Channel<Item>
   readonly #rule: CheckpointRule
-  /** Where the source does not choose columns itself. */
+  /** Set if the engine selects the columns. */
   readonly #choose: ((page: Page) => Page) | null
   #number: number
   #cursor: Json
@@ -46,11 +48,11 @@ export class PageReader {
       while (true) {
         const { value: page, done } = await pages.next().catch(blame(host, 'source'))
         if (done) break
-        // Everything was read by an earlier attempt; the rest of what it saw behind its last cursor is in already.
+        // An earlier attempt read everything; what the source returns after its last cursor is already loaded.
         if (!start.done) await this.#take(page)
       }
     } finally {
-      // Where the stage or the loader failed, the source still has to let go of what it holds.
+      // If the stage or the loader failed, the source still has to release its resources.
       await pages.return(undefined)
     }
     await this.#end()
@@ -67,7 +69,7 @@ export class PageReader {
     if ((page.cursor !== undefined || !resumable) && this.#rule.due()) await this.#beginCheckpoint(false)
   }
 
-  /** Where batches are sent again, that all was read must be known with us, also where nothing more was. */
+  /** If batches may be resent, we must record that everything was read, even if nothing more came. */
   async #end(): Promise<void> {
     const { endpoints, start } = this.#attempt
     const saysDone = endpoints.destination.capabilities.commits === 'batch' && !start.done
@@ -81,7 +83,7 @@ export class PageReader {
     await host.fault('seal:before')
     this.#number += 1
     const sealed = stage.seal(this.#number)
-    // It may fail while the loader is still busy with earlier pages; whoever awaits it hears of it.
+    // It may fail while the loader is still busy with earlier pages; the loader reports it when it awaits it.
     sealed.catch(() => undefined)
     const { records_read } = counts
     const checkpoint = { number: this.#number, cursor: this.#cursor, records_read, sealed, done }
@@ -89,7 +91,7 @@ export class PageReader {
   }
 }
 
-/** A line that is not JSON is found here first, and it is the source that gave it. */
+/** A line that is not JSON is detected here first, and it is the source's fault. */
 function chooseColumns(choose: (page: Page) => Page, page: Page): Page {
   try {
     return choose(page)

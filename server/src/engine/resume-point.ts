@@ -1,13 +1,13 @@
 /**
- * Where a run begins. A **point** is what the engine keeps as the cursor of a checkpoint, in the destination's mark and in
- * our own database. It says more than a source's cursor, for two readers ask different things of it:
+ * Where a run starts. A **point** is what the engine stores as the cursor of a checkpoint, in the destination's mark and in
+ * our own database. It holds more than the source's cursor, because it has two readers with different questions:
  *
- *   the next attempt of the same run   where do I go on (`resume`), was everything read (`done`), and was it made
+ *   the next attempt of the same run   where to resume (`resume`), whether everything was read (`done`) and made
  *                                      visible (`published`: only the finish is missing)
- *   the next run                       what has the destination for good (`state`)
+ *   the next run                       what the destination has permanently (`state`)
  *
- * The two part ways whenever rows are loaded beside the old data and shown at the end: until then a failed run must not
- * move the state, or the rows it never showed would be skipped forever. `seq` is the run that wrote the point; a mark
+ * The two differ whenever rows are staged and published at the end: until then a failed run must not
+ * move the state, or the rows it never published would be skipped forever. `seq` is the run that wrote the point; a mark
  * that was only fenced by a newer run still carries its writer's point.
  */
 import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
@@ -18,19 +18,19 @@ import type { Counts, Job, Part } from './job.ts'
 export interface Point {
   seq: number
   encoding: Encoding
-  /** Whether the reading that wrote it can go on from `resume`. */
+  /** Whether the reading that wrote it can resume from `resume`. */
   resumable: boolean
   resume: Json
   state: Json
   done: boolean
   published: boolean
-  /** What had been moved when it was written. */
+  /** What had been transferred when it was written. */
   counts: Counts
-  /** Only where batches may have to be sent again: the attempt that began the reading, and the columns of its rows. */
+  /** Only if batches may have to be resent: the attempt that began the reading, and the columns of its rows. */
   batch?: { reading: number; columns: Column[] | null }
 }
 
-/** What points call `tsv`, so that an older worker which takes a run over during an upgrade reads them too. */
+/** How points spell `tsv`, so that an older worker which takes over a run during an upgrade can read them. */
 const STORED_TSV = 'copy'
 
 export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
@@ -43,7 +43,7 @@ export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
   }
 }
 
-/** Reads a point back. Null where nothing was kept, or where somebody else wrote it. */
+/** Parses a stored point. Null if nothing was stored, or if something else wrote it. */
 function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
   const { seq, encoding, resumable, resume, state, done, published, counts, batch } = cursor
@@ -61,13 +61,13 @@ function readPoint(cursor: Json): Point | null {
   }
 }
 
-/** It comes from our own database alone. */
+/** Only ever comes from our own database. */
 function readBatch(value: Json): NonNullable<Point['batch']> {
   const { reading, columns } = value as unknown as { reading: number; columns: StoredColumn[] | null }
   return { reading, columns: columns && readKeptColumns(columns) }
 }
 
-/** They come back from the destination, which may say anything. */
+/** Comes back from the destination, so it is untrusted. */
 function readCounts(value: Json): Counts {
   const given = typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
   const count = (name: keyof Counts): number => {
@@ -81,7 +81,7 @@ function readCounts(value: Json): Counts {
   }
 }
 
-/** A batch that was saved with us and may not have arrived: it is sent again as it was. */
+/** A batch that was saved and may not have arrived: it is sent again unchanged. */
 export interface DoubtfulBatch {
   checkpoint: number
   cursor: Json
@@ -90,7 +90,7 @@ export interface DoubtfulBatch {
 }
 
 export interface Start extends Counts {
-  /** The checkpoint that is already in; 0 at the beginning. */
+  /** The checkpoint that is already loaded; 0 at the start. */
   checkpoint: number
   encoding: Encoding | null
   resume: Json
@@ -104,20 +104,20 @@ export interface Start extends Counts {
 }
 
 /**
- * Decides where an attempt begins. The destination's mark was committed together with the data, so it wins over what our
- * database saved: a checkpoint that was saved but not committed is read again, and its part dropped from the list. Where
- * there is no mark, what was saved decides: it is all there is (`output`), or the last of its batches is sent again.
+ * Decides where an attempt starts. The destination's mark was committed together with the data, so it wins over our
+ * database: a checkpoint that was saved but not committed is read again, and its part is dropped from the list. Without
+ * a mark, what was saved decides: it is all there is (`output`), or its last batch is sent again.
  */
 export function decideStart(job: Job, mark: Mark | null, commits: Commits, resumable: boolean): Start {
   if (mark && (mark.seq > job.seq || (mark.seq === job.seq && mark.attempt > job.attempt))) {
-    throw new ConnectorError('internal', 'This attempt was fenced: a newer one has the run.')
+    throw new ConnectorError('internal', 'This attempt was fenced: a newer attempt owns the run.')
   }
   const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0
   const point = readPoint(cursor)
   const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : null)
   if (!point || point.seq !== job.seq) return start
-  // A batch that was the last needs no source any more: all of them are with us.
+  // If the last batch is saved, the source is not needed any more.
   const complete = commits === 'batch' && point.done
   const goesOn = checkpoint > 0 && ((resumable && point.resumable) || complete)
   if (!point.published && !goesOn) return start
@@ -147,7 +147,7 @@ function beginning(job: Job, state: Json): Start {
   }
 }
 
-/** The newer of what the destination has and what our database saved. */
+/** The newer of the destination's state and the one our database saved. */
 function decideState(job: Job, marked: Point | null): Json {
   if (marked && marked.seq > (job.state?.seq ?? -1)) return marked.state
   return job.state?.cursor ?? null

@@ -1,4 +1,4 @@
-/** The sentences of a run's log: what is read, how much and how fast, and what comes next. */
+/** The sentences of a run's log: what is read, how much, how fast, and what the next run does. */
 
 import type { Endpoints } from './endpoints.ts'
 import type { Counts, Host, Job, Output } from './job.ts'
@@ -29,16 +29,16 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
         `Reading ${mode} ${job.source.stream} from ${source.display_name}, writing to ${destination.display_name} (${job.sync.write}).`,
       )
       const checkpoint = start.doubtful?.checkpoint ?? start.checkpoint
-      if (start.published) log.info('An earlier attempt loaded everything; only the end of the run was missing.')
+      if (start.published) log.info('An earlier attempt loaded everything; only finishing the run was left.')
       else if (checkpoint > 0) {
         log.info(
-          `Going on after checkpoint ${checkpoint}, with ${formatCount(start.records_read, 'record')} already in.`,
+          `Resuming after checkpoint ${checkpoint}, with ${formatCount(start.records_read, 'record')} already loaded.`,
         )
       } else if (job.attempt > 1)
-        log.info(`Attempt ${job.attempt} begins anew: nothing of the earlier ones can be used.`)
+        log.info(`Attempt ${job.attempt} starts over: it cannot use anything from the earlier attempts.`)
       if (job.keep_output && start.checkpoint > 0 && start.parts.length === 0 && !job.resume) {
         log.warn(
-          'The part list of the earlier attempts is lost: the output file will hold only what is read from here on.',
+          'The part list of the earlier attempts is lost: the output file will only contain what is read from here on.',
         )
       }
     },
@@ -63,10 +63,10 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
         `Read ${formatCount(counts.records_read, 'record')} (${formatBytes(counts.bytes_written)}) in ${formatDuration(ms)}${how}.`,
       )
       if (output) log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}.`)
-      else log.info('No output is kept, as the pipeline asks.')
+      else log.info('No output is kept, as the pipeline requests.')
       log.info(
         job.sync.mode === 'incremental'
-          ? 'The next run goes on from here.'
+          ? 'The next run continues from here.'
           : 'The next run reads the whole stream again.',
       )
     },

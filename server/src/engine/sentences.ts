@@ -1,4 +1,4 @@
-/** Numbers as the owner of a run reads them in its log. */
+/** Formats numbers for the owner of a run. */
 
 export function formatCount(count: number, noun: string): string {
   return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`

@@ -1,19 +1,19 @@
 /**
  * The stage of a run: what was read, as numbered part objects `<organization>/runs/<run>/<attempt>-<n>.part`. A part is
  * durable before the checkpoint that lists it, and the list is saved conditionally on the attempt, so the parts of an
- * attempt that lost its run never count. At the end the list is the output; nothing is copied together.
+ * attempt that lost its run never count. At the end the list is the output; the parts are not concatenated.
  *
  * `seal` hands the current part over to be made durable and returns at once with a promise, so that reading and the
- * sync of the disk go on side by side.
+ * disk sync run in parallel.
  */
 import { promisify } from 'node:util'
 import { constants, gzip } from 'node:zlib'
 import type { BlobStore, BlobWriter } from '../blobs/blobs.ts'
 import type { Part } from './job.ts'
 
-/** Small pages are gathered until they are worth a write; larger ones go through as they are. */
+/** Small pages are collected until they are worth a write; larger ones are written directly. */
 const WRITE_BYTES = 64 * 1024
-/** Each block becomes a gzip member of its own: a file may have any number, and two threads can work at once. */
+/** Each block becomes a separate gzip member: a file may have any number, and two threads can work in parallel. */
 const GZIP_BLOCK_BYTES = 1024 * 1024
 const compress = promisify(gzip)
 
@@ -28,9 +28,9 @@ export interface StageOptions {
 export interface Stage {
   /** Resolves when more may be appended. The bytes must not change afterwards. */
   append(bytes: Buffer, records: number): Promise<void>
-  /** Ends the current part. Null where nothing was appended since the last one. */
+  /** Ends the current part. Null if nothing was appended since the last one. */
   seal(checkpoint: number): Promise<Part | null>
-  /** Drops the part that was not sealed. */
+  /** Drops the unsealed part. */
   abort(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function openStage(options: StageOptions): Stage {
   }
 }
 
-/** For pipelines that keep no output: nothing of the data stays with us. */
+/** For pipelines that keep no output: we store none of the data. */
 export const noStage: Stage = {
   async append() {},
   async seal() {
@@ -113,7 +113,9 @@ function openPart(options: StageOptions, key: string): OpenPart {
   }
 }
 
-/** Removes the objects of a run that its output does not name: parts of lost attempts, and what a conversion replaced. */
+/**
+ * Removes the objects of a run that its output does not list: parts of lost attempts, and what a conversion replaced.
+ */
 export async function removeStrayParts(blobs: BlobStore, prefix: string, keep: readonly Part[]): Promise<number> {
   const kept = new Set(keep.map((part) => part.key))
   const stray: string[] = []

@@ -210,7 +210,7 @@ test('a token server that only reads the form gets the form, and a refusal says 
     client_secret: 'wrong',
   })
   assert.equal(failure?.kind, 'auth')
-  assert.match(failure.message, /gave no token \(status 401\); check token_url, client_id, client_secret/)
+  assert.match(failure.message, /did not return a token \(status 401\); check token_url, client_id, client_secret/)
 })
 
 test('what cannot be sent or read is an exception with its reason', async () => {

@@ -338,7 +338,7 @@ async function verify(world: World, pipelines: string[], options: ChaosOptions):
     }
   }
   const resumed = await db.first<{ resumed: number }>(sql`
-    SELECT coalesce(sum((length(lines) - length(replace(lines, 'Going on after checkpoint', ''))) / length('Going on after checkpoint')), 0)::int AS resumed FROM run_log_chunks`)
+    SELECT coalesce(sum((length(lines) - length(replace(lines, 'Resuming after checkpoint', ''))) / length('Resuming after checkpoint')), 0)::int AS resumed FROM run_log_chunks`)
   await verifyNothingIsLeft(world)
   const succeeded = runs.filter((run) => run.status === 'success').length
   return { runs: runs.length, succeeded, failed: runs.length - succeeded, resumed: resumed!.resumed }

@@ -64,7 +64,7 @@ test('those who may not write see masks, and a mask that comes back keeps the se
 test('bad input is refused with its path', async () => {
   for (const [more, expected] of [
     [{ connector_name: 'dumy' }, "connector_name: there is no source 'dumy'; did you mean 'dummy'?"],
-    [{ config: { records: 3 } }, 'config.records: unknown field; known are authentication, config'],
+    [{ config: { records: 3 } }, 'config.records: unknown field; the known fields are authentication, config'],
     [{ config: { config: { recods: 3 } } }, "config.config.recods: unknown field; did you mean 'records'?"],
     [
       { config: { authentication: { type: 'api_key', params: {} } } },

@@ -90,7 +90,7 @@ describe('headers', () => {
     ] as const)
       await assert.rejects(get(open({ type, params: {} })), (error: Error) => {
         assert.ok(error instanceof ConnectorError && error.kind === 'auth')
-        return error.message === `the authentication ${type} needs the parameter ${missing}`
+        return error.message === `authentication of type ${type} needs the parameter ${missing}`
       })
     assert.deepEqual(seen, [])
   })
@@ -291,7 +291,7 @@ describe('a hostile token endpoint', () => {
     },
     'that redirects to a private address': {
       onToken: (_, response) => response.writeHead(307, { location: 'http://169.254.169.254/latest' }).end(),
-      message: /status 307\); redirects are not followed here/,
+      message: /status 307\); token_url redirects, which is not followed/,
     },
     'that fails': {
       onToken: (_, response) => response.writeHead(503).end(),
@@ -303,14 +303,17 @@ describe('a hostile token endpoint', () => {
       message: /no token could be fetched from token_url/,
       transient: true,
     },
-    'that answers no JSON': { onToken: (_, response) => response.end('access_token=x'), message: /gave no token/ },
+    'that answers no JSON': {
+      onToken: (_, response) => response.end('access_token=x'),
+      message: /did not return a token/,
+    },
     'that answers JSON of another kind': {
       onToken: (_, response) => response.end('[["access_token"]]'),
-      message: /gave no token/,
+      message: /did not return a token/,
     },
     'that is nested without end': {
       onToken: (_, response) => response.end('['.repeat(200_000)),
-      message: /gave no token/,
+      message: /did not return a token/,
     },
     'whose token has a megabyte': {
       onToken: (_, response) => response.end(JSON.stringify({ access_token: 'x'.repeat(1 << 20) })),
@@ -318,19 +321,19 @@ describe('a hostile token endpoint', () => {
     },
     'whose token is longer than any': {
       onToken: (_, response) => response.end(JSON.stringify({ access_token: 'x'.repeat(100_000) })),
-      message: /gave no token/,
+      message: /did not return a token/,
     },
     'whose token is no text': {
       onToken: (_, response) => response.end('{"access_token":{"toString":"x"}}'),
-      message: /gave no token/,
+      message: /did not return a token/,
     },
     'whose new refresh token is no token': {
       onToken: (_, response) => response.end('{"access_token":"x","refresh_token":"\\u0000"}'),
-      message: /replaced the refresh token by one that cannot be used/,
+      message: /answered with a new refresh token that is not a valid token/,
     },
     'that repeats a secret in its error': {
       onToken: (_, response) => response.writeHead(400).end('{"error":"client:secret/+=%"}'),
-      message: /gave no token \(status 400\)/,
+      message: /did not return a token \(status 400\)/,
     },
   }
   for (const [name, { onToken, message, transient = false }] of Object.entries(cases))

@@ -303,7 +303,7 @@ describe('source postgres', () => {
       await p.query(`CREATE TABLE huge_keys (key text, at timestamptz);
         INSERT INTO huge_keys SELECT repeat('x', 2000000) || g, '2024-01-01' FROM generate_series(1, 3) g`)
       const huge = p.read('public.huge_keys', { ...sync, primary_key: ['key'] })
-      await assert.rejects(p.bench.run(huge), /primary key of a row is 2 MB long, too long to go on from/)
+      await assert.rejects(p.bench.run(huge), /primary key of a row is 2 MB long, too long to resume from/)
     })
 
     it('neither loses nor doubles rows that share the last value', async () => {

@@ -42,7 +42,7 @@ describe('faults of a config', () => {
       "config.destination.config.formt: unknown field; did you mean 'format'?",
     ])
     assert.deepEqual(faults({ host: 'x', zzz: 1 }), [
-      'config.destination.config.zzz: unknown field; known are host, port, password, format, ssl, tables, limit',
+      'config.destination.config.zzz: unknown field; the known fields are host, port, password, format, ssl, tables, limit',
     ])
     assert.deepEqual(faults({ host: 'x', ssl: { mod: 'x' } }), [
       "config.destination.config.ssl.mod: unknown field; did you mean 'mode'?",
@@ -62,7 +62,7 @@ describe('faults of a config', () => {
       "config.destination.config.format: 'cvs' is not allowed; use 'jsonl' or 'csv'; did you mean 'csv'?",
     ])
     assert.deepEqual(faults({ host: 'x', tables: ['a', 'B'] }), [
-      'config.destination.config.tables[1]: does not have the right form',
+      'config.destination.config.tables[1]: has the wrong format',
     ])
     assert.deepEqual(faults({ host: 'x', tables: ['a', 'b', 'c'] }), [
       'config.destination.config.tables: must have at most 2 items',
@@ -127,10 +127,10 @@ describe('authentication', () => {
     assert.deepEqual(check({ type: 'none', params: {} }), [])
     assert.deepEqual(check({ type: 'api_key', params: { token: 'x' } }), [])
     assert.deepEqual(check({ type: 'api_key', params: {} }), ['a.params.token: is required: The key'])
-    assert.deepEqual(check({ type: 'basic', params: {} }), ["a.type: 'basic' is not offered here; use api_key, none"])
+    assert.deepEqual(check({ type: 'basic', params: {} }), ["a.type: 'basic' is not supported here; use api_key, none"])
     assert.deepEqual(check({ type: 'own', params: { anything: 1 } }, null), [])
     assert.deepEqual(check('x'), ['a: must be an object with type and params'])
-    assert.deepEqual(check({ type: 'none', parms: {} }), ['a.parms: unknown field; known are type, params'])
+    assert.deepEqual(check({ type: 'none', parms: {} }), ['a.parms: unknown field; the known fields are type, params'])
   })
 
   it('of a refresh token needs all its parts, and an address for tokens', () => {
@@ -142,7 +142,7 @@ describe('authentication', () => {
       refresh({}).map((fault) => fault.split(':')[0]),
       ['a.params.token_url', 'a.params.client_id', 'a.params.refresh_token'],
     )
-    assert.match(refresh({ ...whole, token_url: 'id.example/token' })[0]!, /^a\.params\.token_url: does not have/)
+    assert.match(refresh({ ...whole, token_url: 'id.example/token' })[0]!, /^a\.params\.token_url: has the wrong format/)
     assert.deepEqual(refresh({ ...whole, token_url: 'https://' }), ['a.params.token_url: is not a URL'])
     assert.match(refresh({ ...whole, token_url: 'https://u:p@id.example/' })[0]!, /must not hold a user name/)
     assert.match(refresh({ ...whole, client_secert: 's' })[0]!, /did you mean 'client_secret'/)
@@ -171,9 +171,9 @@ describe('settings beside a saved connector', () => {
     const check = (override: unknown): string[] => findOverrideFaults(schema, override, 'config.source.config')
     assert.deepEqual(check({ format: 'csv', tables: ['a'] }), [])
     assert.deepEqual(check({ host: 'evil' }), [
-      "config.source.config.host: is fixed by the saved connector; only 'format' or 'tables' may be given beside it",
+      "config.source.config.host: is set by the saved connector; only 'format' or 'tables' can be overridden in the pipeline",
     ])
-    assert.match(check({ password: 'x' })[0]!, /password: is fixed/)
+    assert.match(check({ password: 'x' })[0]!, /password: is set by/)
     assert.match(check({ format: 'x' })[0]!, /format: 'x' is not allowed/)
     assert.match(check({ fromat: 'csv' })[0]!, /did you mean 'format'/)
   })

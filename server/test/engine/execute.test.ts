@@ -112,7 +112,7 @@ describe('a checkpoint', () => {
     assert.equal(outcome.records_read, 95)
     assert.equal(outcome.bytes_written, outcome.output?.size)
     assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
-    assert.match(attempt.log.join(), /Going on after checkpoint 4, with 80 records already in/)
+    assert.match(attempt.log.join(), /Resuming after checkpoint 4, with 80 records already loaded/)
   })
 
   it('is not saved by an attempt that lost its run, and its parts are swept', async () => {
@@ -257,7 +257,7 @@ describe('a failure', () => {
   it('of a state that is too large, or that no database takes, is a sentence', async () => {
     const rows = plainRows(5)
     for (const [text, why] of [
-      ['x'.repeat(5 * 1024 * 1024), /a state larger than 8 MB, which cannot be kept/],
+      ['x'.repeat(5 * 1024 * 1024), /a state larger than 8 MB, which cannot be stored/],
       ['a\0b', /U\+0000/],
     ] as const) {
       const plain = lineSource(rows)

@@ -117,10 +117,13 @@ function testTokens({ test, refuses }: Tools, type: AuthType): void {
   test(`${type} says what is wrong with a token endpoint`, async (source, auth) => {
     auth.guard(type)
     const cases: [NonNullable<AuthServer['onToken']>, RegExp][] = [
-      [(_, response) => response.writeHead(500).end('oops'), /gave no token \(status 500\); try again later/],
-      [(_, response) => response.writeHead(200).end('<html>'), /gave no token \(status 200\); check token_url/],
+      [(_, response) => response.writeHead(500).end('oops'), /did not return a token \(status 500\); try again later/],
+      [
+        (_, response) => response.writeHead(200).end('<html>'),
+        /did not return a token \(status 200\); check token_url/,
+      ],
       [(_, response) => response.writeHead(302, { location: 'http://10.0.0.1/' }).end(), /give the final address/],
-      [(_, response) => response.end('{"access_token":"a\\r\\nb: c"}'), /gave no token \(status 200\)/],
+      [(_, response) => response.end('{"access_token":"a\\r\\nb: c"}'), /did not return a token \(status 200\)/],
     ]
     for (const [onToken, message] of cases) {
       auth.onToken = onToken
@@ -158,6 +161,6 @@ function testRotation({ test, refuses }: Tools): void {
     auth.guard('oauth2_refresh_token')
     const authentication = auth.good('oauth2_refresh_token')
     assert.equal(await source.read(authentication), source.records)
-    await refuses(source, authentication, /does not accept the refresh token any more.*authorize/)
+    await refuses(source, authentication, /no longer accepts the refresh token.*authorize/)
   })
 }

@@ -1,4 +1,4 @@
-/** The authentication types of sources and their params. Custom sources may use types of their own, with any params. */
+/** The authentication types of sources and their params. Custom sources may define other types, with any params. */
 import Type, { type TObject } from 'typebox'
 import { type Authentication, secret } from '../contract.ts'
 import { MASK, maskSecrets, secretValues, unmaskSecrets } from '../settings/secrets.ts'
@@ -6,7 +6,7 @@ import { findSettingsFaults, isObject } from '../settings/settings.ts'
 
 const closed = { additionalProperties: false }
 const text = (description: string) => Type.String({ minLength: 1, description })
-const tokenUrl = Type.String({ pattern: '^https?://', description: 'The http or https address that gives out tokens.' })
+const tokenUrl = Type.String({ pattern: '^https?://', description: 'The http or https address of the token endpoint.' })
 const scope = Type.Optional(text('Scopes, separated by spaces.'))
 
 export const authenticationTypes: Readonly<Record<string, TObject>> = {
@@ -17,14 +17,14 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
       header: Type.Optional(
         Type.String({
           pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$",
-          description: 'The name of the header that carries it; X-API-Key unless given.',
+          description: 'The name of the header that carries the key. Default: X-API-Key.',
         }),
       ),
     },
     closed,
   ),
   bearer: Type.Object({ token: secret(text('The bearer token.')) }, closed),
-  basic: Type.Object({ username: text('The user.'), password: secret(Type.String()) }, closed),
+  basic: Type.Object({ username: text('The user name.'), password: secret(Type.String()) }, closed),
   oauth2_client_credentials: Type.Object(
     {
       token_url: tokenUrl,
@@ -39,16 +39,14 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
       token_url: tokenUrl,
       client_id: text('The client.'),
       client_secret: Type.Optional(secret(text('Its secret; a public client has none.'))),
-      refresh_token: secret(
-        text('The refresh token. Where the provider replaces it, the new one is stored in its place.'),
-      ),
+      refresh_token: secret(text('The refresh token. If the provider rotates it, the new one is stored in its place.')),
       scope,
     },
     closed,
   ),
 }
 
-/** Each is a secret to look for in every line of a log. */
+/** Every param is a secret that each log line is searched for, so their number is limited. */
 const MOST_PARAMS = 100
 
 export const NO_AUTHENTICATION: Authentication = { type: 'none', params: {} }
@@ -57,21 +55,22 @@ export const NO_AUTHENTICATION: Authentication = { type: 'none', params: {} }
 export function findAuthenticationFaults(value: unknown, allowed: readonly string[] | null, path: string): string[] {
   if (!isObject(value)) return [`${path}: must be an object with type and params`]
   const unknown = Object.keys(value).filter((name) => name !== 'type' && name !== 'params')
-  if (unknown.length > 0) return unknown.map((name) => `${path}.${name}: unknown field; known are type, params`)
+  if (unknown.length > 0)
+    return unknown.map((name) => `${path}.${name}: unknown field; the known fields are type, params`)
   if (typeof value.type !== 'string' || value.type === '') return [`${path}.type: must be a string`]
   if (value.params !== undefined && !isObject(value.params)) return [`${path}.params: must be an object`]
   if (Object.keys(value.params ?? {}).length > MOST_PARAMS)
     return [`${path}.params: must have at most ${MOST_PARAMS} parameters`]
   const schema = Object.hasOwn(authenticationTypes, value.type) ? authenticationTypes[value.type] : undefined
   if (allowed !== null && value.type !== 'none' && !allowed.includes(value.type)) {
-    return [`${path}.type: '${value.type.slice(0, 60)}' is not offered here; use ${[...allowed, 'none'].join(', ')}`]
+    return [`${path}.type: '${value.type.slice(0, 60)}' is not supported here; use ${[...allowed, 'none'].join(', ')}`]
   }
   if (allowed === null || !schema) return []
   const faults = findSettingsFaults(schema, value.params ?? {}, `${path}.params`)
   return faults.length > 0 ? faults : findUrlFaults((value.params ?? {}) as Authentication['params'], `${path}.params`)
 }
 
-/** What a pattern cannot tell. */
+/** Checks that a schema pattern cannot express. */
 function findUrlFaults({ token_url }: Authentication['params'], path: string): string[] {
   if (typeof token_url !== 'string') return []
   const url = URL.parse(token_url)
@@ -81,14 +80,14 @@ function findUrlFaults({ token_url }: Authentication['params'], path: string): s
   return []
 }
 
-/** A copy with its secrets masked. Of a type we do not know every param may be one. */
+/** A copy with its secrets masked. In an unknown type every param may be a secret. */
 export function maskAuthentication(value: Authentication): Authentication {
   const schema = schemaOf(value)
   if (schema) return { ...value, params: maskSecrets(schema, value.params) as Authentication['params'] }
   return { ...value, params: Object.fromEntries(Object.keys(value.params ?? {}).map((name) => [name, MASK])) }
 }
 
-/** A copy of what was sent with every mask replaced by what is stored. */
+/** A copy of what was sent, with every mask replaced by the stored value. */
 export function unmaskAuthentication(incoming: Authentication, stored: Authentication | null): Authentication {
   const schema = schemaOf(incoming)
   if (schema)

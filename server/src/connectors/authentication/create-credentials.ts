@@ -13,7 +13,7 @@ export function createCredentials(
   const text = (name: string): string => {
     const value = params[name]
     if (typeof value === 'string' && value !== '') return value
-    throw new AuthenticationFailed(`the authentication ${type} needs the parameter ${name}`)
+    throw new AuthenticationFailed(`authentication of type ${type} needs the parameter ${name}`)
   }
   const optional = (name: string): string | null => (params[name] ? text(name) : null)
   switch (type) {
@@ -39,7 +39,7 @@ export function createCredentials(
       )
     }
     default:
-      // A type of the author's own: only the author's code knows what to do with it.
+      // A type defined by the author of a custom source: only their code knows how to use it.
       return fixed(() => null)
   }
 }

@@ -1,4 +1,4 @@
-/** What a source's authentication puts on a request. */
+/** The header that a source's authentication adds to a request. */
 export interface Header {
   /** In lower case. */
   name: string
@@ -6,15 +6,18 @@ export interface Header {
 }
 
 export interface Credentials {
-  /** The header to add, or null; a promise only where a server must be asked for it. Throws AuthenticationFailed. */
+  /** The header to add, or null; a promise only if a server has to be asked for it. Throws AuthenticationFailed. */
   header(): Promise<Header> | Header | null
-  /** Called after a 401 with what was sent: true where a new token may help, so that the request is worth sending again. */
+  /**
+   * Called after a 401 with the header that was sent. True if a new token may help, so that the request is worth
+   * retrying.
+   */
   renew(refused: Header): boolean
-  /** False where `renew` is never true. */
+  /** False if `renew` never returns true. */
   readonly renewable: boolean
-  /** Resolves when no token is being asked for. */
+  /** Resolves when no token request is in flight. */
   settled(): Promise<void>
-  /** Tokens that were obtained on the way, the latest of them: secrets like those of the settings. */
+  /** The latest tokens obtained while sending requests: secrets like those in the settings. */
   readonly obtained: readonly string[]
 }
 

@@ -1,8 +1,8 @@
 import { ConnectorError } from '../contract.ts'
 
-/** The credentials themselves are the trouble: a parameter is missing, or no token could be had for them. */
+/** The credentials themselves are the problem: a parameter is missing, or no token could be obtained with them. */
 export class AuthenticationFailed extends ConnectorError {
-  /** What the token endpoint calls the error, where it uses one of the words of the standard. */
+  /** The error code of the token endpoint, if it is one that the standard defines. */
   readonly code: string | null
   constructor(message: string, options: { transient?: boolean; cause?: unknown; code?: string | null } = {}) {
     super('auth', message, options)

@@ -1,4 +1,4 @@
-/** `context.fetch`: requests through egress with the authentication of a source on them. */
+/** `context.fetch`: requests through egress with the source's authentication applied. */
 import { untilAborted } from '../../egress/connect.ts'
 import type { AnswerHead, Egress } from '../../egress/policy.ts'
 import type { Authentication, Fetch, FetchRequest } from '../contract.ts'
@@ -9,22 +9,22 @@ import type { RefreshTokens } from './refresh-tokens.ts'
 export interface FetchOptions {
   egress: Egress
   authentication: Authentication
-  /** Ends every request that has no signal of its own. */
+  /** Aborts every request that has no signal itself. */
   signal?: AbortSignal
-  /** Where refresh tokens are kept; without it a replaced one is forgotten with this fetch. */
+  /** Where refresh tokens are stored; without it, a rotated token is lost together with this fetch. */
   refreshTokens?: RefreshTokens
 }
 
-/** What the host of a connector has of it beyond the connector. */
+/** What only the host of a connector uses. */
 export interface HostFetch extends Fetch {
-  /** Resolves when no token is being asked for. Until then a process must not end, or a replaced one is lost with it. */
+  /** Resolves when no token request is in flight. A process must not exit before, or a rotated token would be lost. */
   settled(): Promise<void>
 }
 
 export function createFetch({ egress, authentication, signal, refreshTokens }: FetchOptions): HostFetch {
   const credentials = createCredentials(authentication, egress, refreshTokens)
 
-  /** Sends with the header; where a token was refused, once more with a new one. */
+  /** Sends with the header; if the token is refused, retries once with a new one. */
   async function sendRenewing<Answer extends AnswerHead>(
     url: string | URL,
     request: FetchRequest,
@@ -83,7 +83,7 @@ export function createFetch({ egress, authentication, signal, refreshTokens }: F
   })
 }
 
-/** A header that the caller gives wins. */
+/** A header set by the caller takes precedence. */
 function hasHeader({ headers }: FetchRequest, name: string): boolean {
   for (const given in headers) if (given.toLowerCase() === name) return true
   return false
@@ -93,7 +93,7 @@ function withHeader(request: FetchRequest, { name, value }: Header): FetchReques
   return { ...request, headers: { ...request.headers, [name]: value } }
 }
 
-/** Behind a redirect to another origin there were no credentials that could have been refused. */
+/** After a redirect to another origin, the 401 cannot be about our credentials: they were not sent there. */
 function isOfSameOrigin(answered: string, asked: string | URL): boolean {
   return URL.parse(answered)?.origin === URL.parse(String(asked))?.origin
 }

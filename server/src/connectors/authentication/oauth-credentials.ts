@@ -1,6 +1,6 @@
 /**
- * Access tokens of OAuth 2.0: fetched when they are needed, kept while they last, renewed when a server refuses one.
- * Requests that need a token at the same time share one request for it.
+ * OAuth 2.0 access tokens: fetched on first use, cached until they expire, renewed when a server refuses one.
+ * Concurrent requests share one token request (single-flight).
  */
 import type { Egress } from '../../egress/policy.ts'
 import { authorization, type Credentials, type Header } from './credentials.ts'
@@ -13,14 +13,14 @@ export interface OAuthSettings extends TokenEndpoint {
   refreshToken: string | null
 }
 
-/** A token is renewed this long before it ends, so that none expires on its way. */
+/** Tokens are renewed this long before they expire, so that none expires in flight. */
 const RENEWAL_MARGIN_MS = 30_000
-/** However short a token is said to last: without a floor, every request would ask for a new one. */
+/** A floor for very short lifetimes: without it, every request would fetch a new token. */
 const SHORTEST_USE_MS = 5_000
-/** Refused tokens are replaced this often in a minute; then the refusals stand. */
+/** Refused tokens are replaced at most this often per minute; after that the 401 is returned. */
 const MOST_RENEWALS = 30
 const MINUTE_MS = 60_000
-/** A server that gives out a new token for every request must not fill our memory with them. */
+/** A server that issues a new token for every request must not fill our memory. */
 const REMEMBERED = 20
 
 interface Held {
@@ -52,7 +52,7 @@ export class OAuthCredentials implements Credentials {
       const asking = this.#ask().finally(() => {
         this.#asking = null
       })
-      // Whoever asked may be gone by the time it fails.
+      // The caller may have been aborted by the time this fails.
       asking.catch(() => {})
       this.#asking = asking
     }
@@ -60,7 +60,7 @@ export class OAuthCredentials implements Credentials {
   }
 
   renew(refused: Header): boolean {
-    // Another request may have renewed it meanwhile.
+    // A concurrent request may have renewed it already.
     if (refused.value !== this.#held?.header.value) return true
     const now = Date.now()
     this.#renewals = this.#renewals.filter((time) => time > now - MINUTE_MS)
@@ -74,7 +74,7 @@ export class OAuthCredentials implements Credentials {
     await this.#asking?.catch(() => {})
   }
 
-  /** Not ended by any signal: its answer may hold the only refresh token that is valid from now on. */
+  /** Not tied to any abort signal: the answer may hold the only refresh token that is still valid. */
   async #ask(): Promise<Header> {
     const settings = this.#settings()
     const tokens =
@@ -93,7 +93,7 @@ export class OAuthCredentials implements Credentials {
       return await this.#exchange(settings, used)
     } catch (error) {
       if (!(error instanceof AuthenticationFailed) || error.code !== 'invalid_grant') throw error
-      // It may have been replaced between our look at it and its use.
+      // Another process may have rotated it since it was read.
       const newer = await this.#refreshTokens.begin(used)
       if (newer !== used) return this.#exchange(settings, newer)
       await this.#refreshTokens.end(used, null)
@@ -101,14 +101,14 @@ export class OAuthCredentials implements Credentials {
     }
   }
 
-  /** A replacement is stored before anything that came with it is used. */
+  /** A rotated token is stored before anything that came with it is used. */
   async #exchange(settings: OAuthSettings, used: string): Promise<Tokens> {
     try {
       const tokens = await this.#fetch(settings, { grant_type: 'refresh_token', refresh_token: used })
       this.#refreshToken = await this.#refreshTokens.end(used, tokens.refresh_token)
       return tokens
     } catch (error) {
-      // What went wrong first is what counts.
+      // The first error is the one to report.
       await this.#refreshTokens.end(used, null).catch(() => {})
       throw error
     }

@@ -1,4 +1,4 @@
-/** Asking an OAuth 2.0 token endpoint (RFC 6749), which is a server of the tenant's choice and may answer anything. */
+/** Requests to an OAuth 2.0 token endpoint (RFC 6749). The tenant chooses the server, so its answers are untrusted. */
 import { type Egress, EgressFailed, EgressRefused, type WholeAnswer } from '../../egress/policy.ts'
 import { basic } from './credentials.ts'
 import { AuthenticationFailed } from './failed.ts'
@@ -16,7 +16,7 @@ export type Grant = { grant_type: 'client_credentials' } | { grant_type: 'refres
 export interface Tokens {
   access_token: string
   lifetimeMs: number
-  /** Null where the one that was used stays. */
+  /** Null if the one that was used stays valid. */
   refresh_token: string | null
 }
 
@@ -24,10 +24,13 @@ const TIMEOUT_MS = 30_000
 const MAX_BYTES = 256 * 1024
 const LONGEST_TOKEN = 16 * 1024
 const DEFAULT_LIFETIME_MS = 3_600_000
-/** VSCHAR of the standard: anything else cannot stand in a header. */
+/** VSCHAR in the standard; other characters are not allowed in a header. */
 const TOKEN = /^[\x20-\x7e]+$/
 
-/** The errors of the standard. No other text of a server gets into a message, since it could repeat a secret. */
+/**
+ * The error codes of the standard. Other text from the server never gets into a message, because it could repeat a
+ * secret.
+ */
 const CODES = new Set([
   'invalid_request',
   'invalid_client',
@@ -39,20 +42,23 @@ const CODES = new Set([
   'server_error',
   'temporarily_unavailable',
 ])
-/** With these it has recognised the client, so another way to name it would change nothing. */
+/** With these codes the server has recognised the client, so sending its id another way would not help. */
 const CLIENT_IS_KNOWN = new Set(['invalid_grant', 'invalid_scope', 'unauthorized_client', 'unsupported_grant_type'])
 
 interface Reply {
   status: number
-  /** Empty where the answer is not a JSON object. */
+  /** Empty if the answer is not a JSON object. */
   fields: Record<string, unknown>
   code: string | null
 }
 
-/** The ways to name the client: in a header, as the standard prefers, and in the form, which is all that some servers read. */
+/**
+ * How the client identifies itself: in a header, as the standard prefers, or in the form, which is all some servers
+ * read.
+ */
 export type ClientNaming = 'header' | 'form'
 
-/** `naming` is the way that worked the last time. Throws AuthenticationFailed. */
+/** `naming` is the way that worked last time. Throws AuthenticationFailed. */
 export async function askForTokens(
   egress: Egress,
   endpoint: TokenEndpoint,
@@ -95,7 +101,7 @@ async function post(
       body: form.toString(),
       timeoutMs: TIMEOUT_MS,
       maxBytes: MAX_BYTES,
-      // The form holds the credentials: they go to the address that was given and to no other.
+      // The form holds the credentials, so it is only ever sent to the given address.
       maxRedirects: 0,
     })
     return readReply(answer)
@@ -121,7 +127,7 @@ function readTokens({ status, fields, code }: Reply, grant: Grant, host: string)
   if (status < 200 || status > 299 || !isToken(access_token)) throw refusal(status, code, grant, host)
   const rotated = refresh_token === undefined || refresh_token === null || refresh_token === '' ? null : refresh_token
   if (rotated !== null && !isToken(rotated))
-    throw new AuthenticationFailed(`${host} replaced the refresh token by one that cannot be used; it is not a token`)
+    throw new AuthenticationFailed(`${host} answered with a new refresh token that is not a valid token`)
   const seconds = Number(expires_in)
   return {
     access_token,
@@ -137,26 +143,26 @@ function isToken(value: unknown): value is string {
 function refusal(status: number, code: string | null, grant: Grant, host: string): AuthenticationFailed {
   if (code === 'invalid_grant' && grant.grant_type === 'refresh_token')
     return new AuthenticationFailed(
-      `${host} does not accept the refresh token any more (invalid_grant); authorize the connection again and save the new refresh token`,
+      `${host} no longer accepts the refresh token (invalid_grant); authorize the connection again and save the new refresh token`,
       { code },
     )
-  const passing = status >= 500 || status === 429 || code === 'temporarily_unavailable'
+  const transient = status >= 500 || status === 429 || code === 'temporarily_unavailable'
   const advice =
     status >= 300 && status < 400
-      ? 'redirects are not followed here, give the final address as token_url'
-      : passing
+      ? 'token_url redirects, which is not followed; give the final address'
+      : transient
         ? 'try again later'
         : 'check token_url, client_id, client_secret and scope'
   const said = code === null ? `status ${status}` : `status ${status}, ${code}`
-  return new AuthenticationFailed(`${host} gave no token (${said}); ${advice}`, { code, transient: passing })
+  return new AuthenticationFailed(`${host} did not return a token (${said}); ${advice}`, { code, transient })
 }
 
 function explain(error: unknown): unknown {
   const refused = error instanceof EgressRefused
   if (!refused && !(error instanceof EgressFailed)) return error
-  const passing = !refused && error.reason !== 'request' && error.reason !== 'too_large'
+  const transient = !refused && error.reason !== 'request' && error.reason !== 'too_large'
   return new AuthenticationFailed(`no token could be fetched from token_url: ${error.message}`, {
-    transient: passing,
+    transient,
     cause: error,
   })
 }

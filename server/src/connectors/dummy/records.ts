@@ -1,6 +1,7 @@
 /**
- * Invented records, each made from the seed and its position alone. They are written byte by byte into the page: a run of
- * ten million spends most of its time here, and strings would cost it twice the time and leave the collector far behind.
+ * Generated records, each derived only from the seed and its position. They are written byte by byte into the page: a
+ * run of ten million records spends most of its time here, and strings would double that time and overload the garbage
+ * collector.
  */
 import type { Column } from '../contract.ts'
 import type { ColumnType } from '../types/column-types.ts'
@@ -8,7 +9,7 @@ import type { ColumnType } from '../types/column-types.ts'
 export const streams = ['creatures', 'plants'] as const
 export type Stream = (typeof streams)[number]
 
-/** No record is longer. */
+/** No record is longer than this. */
 export const LONGEST_RECORD = 512
 
 const CREATURES = words('otter heron newt badger swift carp hare adder moth lynx shrew crane')
@@ -68,7 +69,7 @@ export function columnsOf(stream: Stream): Column[] {
   return Object.entries(types).map(([name, type]) => ({ name, type, nullable: name === 'note' }))
 }
 
-/** What all records of a reading are made of. */
+/** What all records of a reading have in common. */
 interface Recipe {
   stream: Stream
   seed: number
@@ -125,7 +126,7 @@ function bytesOf(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text))
 }
 
-/** A 32-bit hash of two numbers, evenly spread (the finisher of murmur3). */
+/** A 32-bit hash of two numbers, evenly distributed (the finalizer of MurmurHash3). */
 function mix(seed: number, position: number): number {
   let hash = seed ^ Math.imul(position + 1, 0x9e3779b1)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
@@ -158,7 +159,7 @@ function putNumber(page: Uint8Array, start: number, value: number): number {
 let day = -1
 let dayBytes: Uint8Array = new Uint8Array(0)
 
-/** One second later from record to record. The date is the same for 86,400 of them and is made once. */
+/** Each record is one second later than the one before. The date part changes every 86,400 records and is cached. */
 function putTime(page: Uint8Array, start: number, position: number): number {
   const days = Math.floor(position / 86400)
   if (days !== day) {

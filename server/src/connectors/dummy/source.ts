@@ -29,25 +29,23 @@ const settings = Type.Object(
       }),
     ),
     fail_after: overridable(
-      Type.Optional(
-        Type.Integer({ minimum: 0, description: 'Fails once this many records of the stream were given.' }),
-      ),
+      Type.Optional(Type.Integer({ minimum: 0, description: 'Fails after this many records of the stream.' })),
     ),
     repeat_ids: overridable(
-      Type.Optional(Type.Integer({ minimum: 1, description: 'Ids begin again at 1 after this many records.' })),
+      Type.Optional(Type.Integer({ minimum: 1, description: 'Ids start again at 1 after this many records.' })),
     ),
   },
   { additionalProperties: false },
 )
 
-/** Large enough that a page costs one write, small enough that a handful of them is nothing. */
+/** Large enough that a page costs one write, small enough that a few of them do not matter. */
 const PAGE_BYTES = 128 * 1024
 
 export const dummySource: Source<typeof settings> = {
   kind: 'source',
   name: 'dummy',
   display_name: 'Dummy',
-  description: 'Invented creatures and plants, any number of them: for trying out pipelines and for tests.',
+  description: 'Generated creatures and plants, any number of them: for trying out pipelines and for tests.',
   streams,
   auth_types: ['api_key'],
   settings,
@@ -64,10 +62,10 @@ export const dummySource: Source<typeof settings> = {
     authentication: { type: 'api_key', params: { token: 'any-text-will-do' } },
     config: { records: 100, seed: 7 },
   },
-  notes: `Each record is made from the seed and its place in the stream alone, so a read that goes on from a cursor gives
-exactly the records that were missing. Authentication is accepted and ignored.
+  notes: `Each record is derived only from the seed and its position in the stream, so a read that resumes from a cursor returns
+exactly the missing records. Authentication is accepted and ignored.
 
-\`records\` is the size of the stream: an incremental run reads what lies behind the last one, and nothing until the number
+\`records\` is the size of the stream: an incremental run reads what follows the last one, and nothing until the number
 is raised. \`updated_at\` grows by one second from record to record and can serve as \`cursor_field\`.
 
 To see what a failure looks like set \`fail_after\`; to have time to cancel a run set \`delay_ms\`; to try out \`upsert\` set
@@ -117,7 +115,7 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
   if (fail_after !== undefined && fail_after <= records) {
     throw new ConnectorError(
       'source',
-      `The dummy source was told to fail after ${fail_after} records; remove fail_after to let it pass.`,
+      `The dummy source failed after ${fail_after} records because fail_after is set; remove it to let the run succeed.`,
     )
   }
 }
@@ -129,7 +127,7 @@ function startOf(context: DummyContext): number {
   if (typeof position === 'number' && Number.isSafeInteger(position) && position >= 0) return position
   throw new ConnectorError(
     'config',
-    `The state ${JSON.stringify(cursor)} is none of the dummy source; it has the form {"position": 100}.`,
+    `${JSON.stringify(cursor)} is not a state of the dummy source; it must have the form {"position": 100}.`,
   )
 }
 

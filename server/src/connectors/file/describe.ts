@@ -1,4 +1,7 @@
-/** What a file holds, by its beginning; of Parquet, whose columns stand at its end, by the whole file where it is small. */
+/**
+ * Describes a file by reading its beginning. Parquet stores its columns at the end, so small Parquet files are read
+ * whole.
+ */
 import type { Column, SourceContext, StreamDescription } from '../contract.ts'
 import { inferType, type Kinds } from '../types/kinds.ts'
 import { RecordEncoder } from '../types/record-encoder.ts'
@@ -11,7 +14,7 @@ const MOST_PARQUET_BYTES = 32 * 1024 * 1024
 
 interface Head {
   chunks: Buffer[]
-  /** It is the whole file. */
+  /** Whether this is the whole file. */
   whole: boolean
 }
 
@@ -54,7 +57,7 @@ async function readHead(file: OpenFile, bytes: number): Promise<Head> {
   return { chunks, whole: true }
 }
 
-/** Without the line that is cut off in the middle. */
+/** Drops the last line if it is cut off. */
 async function* toChunks({ chunks, whole }: Head): AsyncGenerator<Buffer> {
   const bytes = Buffer.concat(chunks)
   const end = whole ? bytes.length : bytes.lastIndexOf(10) + 1

@@ -1,4 +1,6 @@
-/** Opens the file that a source names: from the web through egress, or from the blobs of a run. Then finds out its form. */
+/**
+ * Opens the file that a source names, from the web through egress or from the blobs of a run, and detects its format.
+ */
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { ConnectorError, type SourceContext } from '../contract.ts'
@@ -7,7 +9,7 @@ import { type FileSettings, findPlace } from './settings.ts'
 
 export interface OpenFile {
   format: 'jsonl' | 'csv' | 'parquet'
-  /** Its bytes, no longer gzipped. */
+  /** Its bytes, decompressed. */
   chunks: AsyncIterable<Buffer>
   close(): Promise<void>
 }
@@ -50,7 +52,7 @@ async function openOutput(
   if (!parts) {
     throw new ConnectorError(
       'config',
-      `The run ${runId} has no output that could be read; choose a successful run of this organization whose output is JSON lines, CSV or Parquet.`,
+      `The run ${runId} has no readable output; choose a successful run of this organization whose output is JSON lines, CSV or Parquet.`,
     )
   }
   async function* chunks(): AsyncGenerator<Buffer> {
@@ -59,7 +61,7 @@ async function openOutput(
   return { body: Readable.from(chunks()), name: '' }
 }
 
-/** The first bytes of a stream, and the stream with them still in it. */
+/** The first bytes of a stream, and the stream with those bytes still in it. */
 async function peek(stream: Readable): Promise<{ first: Buffer; stream: Readable }> {
   const iterator = translate(stream)[Symbol.asyncIterator]()
   const held: Buffer[] = []
@@ -80,7 +82,7 @@ async function peek(stream: Readable): Promise<{ first: Buffer; stream: Readable
   }
 }
 
-/** The chunks of a stream; what breaks it on the way is told in our words. */
+/** The chunks of a stream; errors are translated to ConnectorErrors. */
 async function* translate(stream: Readable): AsyncGenerator<Buffer> {
   try {
     yield* stream
@@ -89,7 +91,7 @@ async function* translate(stream: Readable): AsyncGenerator<Buffer> {
     if (code.startsWith('Z_'))
       throw new ConnectorError(
         'source',
-        'The file begins like a gzip file but cannot be unpacked; it is damaged or cut short.',
+        'The file starts like a gzip file but cannot be decompressed; it is damaged or truncated.',
         { cause: error },
       )
     throw explainRequest(error, 'source', 'The file cannot be fetched')

@@ -4,7 +4,7 @@ import { isObjectLine } from '../../json/validator.ts'
 import { ConnectorError, type Page } from '../contract.ts'
 import type { OpenFile } from './open-file.ts'
 
-/** The lines of a file as pages. Every line is proved to be an object, and then passed on as the bytes it was. */
+/** The lines of a file as pages. Every line is checked to be an object, then passed on unchanged. */
 export async function* readJsonLines(file: OpenFile): AsyncGenerator<Page> {
   let line = 0
   try {
@@ -22,7 +22,7 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
   if (!isUtf8(bytes))
     throw new ConnectorError(
       'source',
-      `Between line ${before + 1} and the next ${bytes.length} bytes the file is not UTF-8; save it as UTF-8.`,
+      `The file is not valid UTF-8 within the ${bytes.length} bytes from line ${before + 1} on; save it as UTF-8.`,
     )
   const kept: Buffer[] = []
   let start = 0
@@ -31,14 +31,14 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
   while (start < bytes.length) {
     const end = bytes.indexOf(10, start) + 1
     lines++
-    // Only what the quick look does not accept is parsed: blank lines, very deep ones, and those that are wrong.
+    // Only lines that the fast check rejects are parsed: blank, very deep or invalid ones.
     if (isObjectLine(bytes, start, end - 1) || parseObjectLine(bytes.toString('utf8', start, end), before + lines)) {
       records++
       kept.push(bytes.subarray(start, end))
     }
     start = end
   }
-  // Nearly always nothing was left out, and the page is what came.
+  // Usually no line was dropped, and the page is returned without copying.
   return { bytes: records === lines ? bytes : Buffer.concat(kept), records, lines }
 }
 
@@ -53,11 +53,11 @@ function parseObjectLine(text: string, line: number): boolean {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return true
   throw new ConnectorError(
     'source',
-    `Line ${line} of the file is valid JSON but no object; each line must be one, like {"id": 1}.`,
+    `Line ${line} of the file is valid JSON but not an object; each line must be an object, like {"id": 1}.`,
   )
 }
 
-/** Editors put a byte order mark in front, which is no JSON. */
+/** Editors may add a byte order mark, which is not valid JSON. */
 async function* withoutMark(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let first = true
   for await (const chunk of chunks) {

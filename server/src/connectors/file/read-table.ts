@@ -1,6 +1,6 @@
 /**
- * CSV and Parquet by DuckDB, from a temporary file. Each row becomes a line of JSON inside DuckDB, written so that nothing
- * passes through a double: numbers are copied as their text.
+ * Reads CSV and Parquet with DuckDB, from a temporary file. DuckDB turns each row into a line of JSON; numbers are
+ * copied as text, so nothing passes through a double.
  */
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -24,7 +24,7 @@ export async function readTable(file: OpenFile, context: SourceContext<FileSetti
   return { columns: columnsOf(table.fields), pages: streamRows(table, context.signal) }
 }
 
-/** The columns where the file says them, and its number of rows where it says that. */
+/** The columns and the number of rows, each if the file states it. */
 export async function describeTable(
   file: OpenFile,
   context: SourceContext<FileSettings>,
@@ -39,11 +39,11 @@ export async function describeTable(
   }
 }
 
-/** A file in a temporary folder, with DuckDB locked in there with it. */
+/** A file in a temporary folder, with a DuckDB that can access only that folder. */
 interface OpenTable {
   connection: DuckDBConnection
   path: string
-  /** What stands behind FROM. */
+  /** The table expression for FROM. */
   sql: string
   fields: TableField[]
   close(): Promise<void>
@@ -91,7 +91,7 @@ function csvTable(path: string, { delimiter, header }: FileSettings): string {
     sample_size = 20480, max_line_size = 16777216, buffer_size = 33554432)`
 }
 
-/** Only where every column has a known type: half a schema helps nobody. */
+/** Only if every column has a known type: half a schema is no use. */
 function columnsOf(fields: readonly TableField[]): Column[] | null {
   if (fields.some((field) => field.type === null)) return null
   return fields.map(({ name, type, native }) => ({
@@ -131,12 +131,12 @@ async function* streamRows({ connection, sql, fields, close }: OpenTable, signal
   }
 }
 
-/** DuckDB's own words are good; the path of the temporary file in them is nobody's business. */
+/** DuckDB's messages are good, but the path of the temporary file is removed from them. */
 function explain(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ConnectorError) return error
   const message = error instanceof Error ? error.message : String(error)
-  // It quotes lines of the file, which may be as long as they like.
+  // The message quotes lines of the file, which may be very long.
   const first = message
     .slice(0, LONGEST_MESSAGE)
     .replace(/'?"?[^\s'"]*sluice-file-[^\s'"]*'?"?/g, 'the file')

@@ -20,7 +20,7 @@ export const settings = Type.Object(
     format: overridable(
       Type.Optional(
         Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('parquet')], {
-          description: 'By the name of the file, then by its first bytes, unless given.',
+          description: 'Default: detected from the file name, then from the first bytes.',
         }),
       ),
     ),
@@ -29,14 +29,14 @@ export const settings = Type.Object(
         Type.String({
           minLength: 1,
           maxLength: 1,
-          description: 'What separates the cells of a CSV; found out unless given.',
+          description: 'The delimiter of a CSV. Default: detected.',
         }),
       ),
     ),
     header: overridable(
       Type.Boolean({
         default: true,
-        description: 'Whether the first line of a CSV names its columns. Without, they are column0, column1 and so on.',
+        description: 'Whether the first line of a CSV names its columns. If not, they are column0, column1 and so on.',
       }),
     ),
   },
@@ -45,19 +45,13 @@ export const settings = Type.Object(
 
 export type FileSettings = Type.Static<typeof settings>
 
-/** Settings that no schema can refuse: which of the two places is meant. */
+/** A rule that the schema cannot express: exactly one of the two places. */
 export function findPlace(config: FileSettings): { url: string } | { run_id: string } {
   const { url, run_id } = config
   if (url !== undefined && run_id !== undefined) {
-    throw new ConnectorError(
-      'config',
-      'config.source.config has both url and run_id; a file lies in one place, so remove one of them.',
-    )
+    throw new ConnectorError('config', 'config.source.config has both url and run_id; remove one of them.')
   }
   if (url !== undefined) return { url }
   if (run_id !== undefined) return { run_id }
-  throw new ConnectorError(
-    'config',
-    'config.source.config has neither url nor run_id; give one of them to say where the file is.',
-  )
+  throw new ConnectorError('config', 'config.source.config has neither url nor run_id; set one of them.')
 }

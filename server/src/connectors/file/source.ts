@@ -23,18 +23,18 @@ export const fileSource: Source<typeof settings> = {
     config: { url: 'https://example.com/people.csv', format: 'csv' },
   },
   notes: `Give either \`url\` or \`run_id\`. The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
-\`_record_id\`. A gzipped file is recognised by its first bytes, whatever it is called.
+\`_record_id\`. A gzipped file is recognised by its first bytes, whatever its name.
 
-- **jsonl** passes through byte for byte once every line was found to be a JSON object: no digit of a number is lost.
-- **csv** is read with its delimiter and quotes found out. A column is a number where every cell of it is written as JSON
-  writes numbers, so \`007\` stays text and \`0.10\` keeps its zero; it is a boolean where every cell is true or false; all
+- **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
+- **csv** is read with delimiter and quotes detected. A column is a number if every cell is written as JSON
+  writes numbers, so \`007\` stays text and \`0.10\` keeps its zero; it is a boolean if every cell is true or false; everything
   else is text. An empty cell is null, a quoted empty one is an empty string.
-- **parquet** keeps whole numbers and decimals exact, dates and times as ISO 8601, bytes as \`\\x\` and
-  hex digits, nested values as JSON. NaN and the infinities are the strings \`NaN\`, \`Infinity\` and \`-Infinity\`, for JSON has no
+- **parquet** keeps integers and decimals exact, dates and times as ISO 8601, bytes as \`\\x\` and
+  hex digits, nested values as JSON. NaN and the infinities are the strings \`NaN\`, \`Infinity\` and \`-Infinity\`, because JSON has no
   such numbers.
 
-CSV and Parquet are first brought to a temporary file on the worker. A read cannot go on in the middle: after a lost worker
-it begins again, and nothing of it is seen in the destination before the end.`,
+CSV and Parquet are first copied to a temporary file on the worker. A read cannot resume in the middle: after a lost worker
+it starts over, and nothing of it is visible in the destination before the end.`,
 
   async check(context) {
     const file = await openFile(context)

@@ -4,9 +4,9 @@ import type { ColumnType } from '../types/column-types.ts'
 
 export interface TableField {
   name: string
-  /** The expression that gives the JSON text of a cell, or NULL. */
+  /** The SQL expression for the JSON text of a cell, or NULL. */
   json: string
-  /** Where the file says one, and what the file calls it. */
+  /** The type, if the file states one, and the file's name for it. */
   type: ColumnType | null
   native?: string
 }
@@ -18,7 +18,7 @@ async function describe(connection: DuckDBConnection, table: string): Promise<{ 
   return result.getRowsJson().map((row) => ({ name: String(row[0]), type: String(row[1]) }))
 }
 
-/** Cells that stand as they are in JSON. */
+/** Cells that can be copied into JSON unchanged. */
 const RAW_TESTS = [
   (cell: string) => `regexp_full_match(${cell}, '${JSON_NUMBER}')`,
   (cell: string) => `${cell} IN ('true', 'false')`,
@@ -30,8 +30,8 @@ interface RawTest {
 }
 
 /**
- * A column that holds nothing but numbers, or nothing but booleans, is copied into the JSON as it is. The whole file decides;
- * a look at its beginning spares most columns of text the test.
+ * A column that holds only numbers, or only booleans, is copied into the JSON unchanged. The whole file decides; a
+ * sample from its beginning rules out most text columns early.
  */
 export async function csvFields(connection: DuckDBConnection, table: string): Promise<TableField[]> {
   const columns = await describe(connection, table)
@@ -39,7 +39,7 @@ export async function csvFields(connection: DuckDBConnection, table: string): Pr
   const all = cells.flatMap((cell, column) => RAW_TESTS.map((test) => ({ column, condition: test(cell) })))
   const rows = `SELECT * FROM ${table} AS t(${cells.join(', ')})`
   const early = await judge(connection, `${rows} LIMIT 2048`, all)
-  // Null: all cells so far were empty, which says nothing yet.
+  // Null: all cells so far were empty, which decides nothing yet.
   const likely = all.filter((_, at) => early[at] !== false)
   const verdicts = await judge(connection, rows, likely)
   const sure = new Set(likely.filter((_, at) => verdicts[at] === true).map(({ column }) => column))
@@ -75,16 +75,16 @@ const numbers: Record<string, ColumnType> = {
   UHUGEINT: 'decimal',
 }
 
-/** Types whose text is what the contract wants. */
+/** Types whose text already is what the contract requires. */
 const texts: Record<string, ColumnType> = {
   DATE: 'date',
   TIME: 'time',
   UUID: 'uuid',
-  // Finer than a microsecond: no time of ours holds it.
+  // Finer than a microsecond: the contract has no such time.
   TIMESTAMP_NS: 'text',
 }
 
-/** JSON has no NaN and no infinity; they travel as text. */
+/** JSON has no NaN and no infinities, so they are strings. */
 const floatJson = (cell: string, text: string): string =>
   `CASE WHEN isfinite(${cell}) THEN ${text} WHEN isnan(${cell}) THEN '"NaN"' WHEN ${cell} > 0 THEN '"Infinity"' WHEN ${cell} < 0 THEN '"-Infinity"' END`
 
@@ -99,7 +99,7 @@ function expression(cell: string, type: string): { json: string; type: ColumnTyp
   if (type === 'FLOAT' || type === 'DOUBLE')
     return { json: floatJson(cell, asText), type: type === 'FLOAT' ? 'float32' : 'float64' }
   if (type.startsWith('TIMESTAMP WITH TIME ZONE')) {
-    // Without a time zone of its own the session is in UTC; the cast to a plain timestamp gives that very wall clock.
+    // The session runs in UTC, so the cast to a plain timestamp gives the UTC wall clock.
     return {
       json: quoted(`replace(CAST(${cell} AT TIME ZONE 'UTC' AS VARCHAR), ' ', 'T') || 'Z'`),
       type: 'timestamptz',

@@ -8,7 +8,7 @@ const settings = Type.Object(
         minimum: 0,
         maximum: 100,
         default: 5,
-        description: 'How many of the first records the log shows.',
+        description: 'How many records the log shows, from the first on.',
       }),
     ),
   },
@@ -21,7 +21,7 @@ export const loggerDestination: Destination<typeof settings> = {
   kind: 'destination',
   name: 'logger',
   display_name: 'Logger',
-  description: "Shows the first records in the run's log and counts the rest: for looking at a source.",
+  description: "Shows the first records in the run's log and counts the rest: useful for exploring a source.",
   settings,
   capabilities: { write: ['append'], encodings: ['ndjson'], commits: 'output' },
   example_config: { name: 'logger', config: { samples: 5 } },
@@ -59,7 +59,8 @@ export const loggerDestination: Destination<typeof settings> = {
 }
 
 function shorten(bytes: Buffer, start: number, end: number): string {
-  // Four bytes hold at least one character, so this much is always enough and a huge record is never decoded whole.
+  // A UTF-8 character has at most four bytes, so this slice is always long enough, and a huge record is never decoded
+  // whole.
   const text = bytes.toString('utf8', start, Math.min(end, start + LONGEST_SAMPLE * 4))
   if (text.length <= LONGEST_SAMPLE && end - start <= LONGEST_SAMPLE * 4) return text
   return `${text.slice(0, LONGEST_SAMPLE)}… (${end - start} bytes)`

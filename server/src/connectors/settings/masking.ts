@@ -1,19 +1,19 @@
 /**
- * Hides known texts inside other texts, in a time that only grows with what is read. Both come from tenants: one pattern
- * of all secrets would be too large to compile, and slow where they begin alike.
+ * Hides known texts inside other texts, in linear time (Rabin–Karp). Both come from tenants: a single pattern of all
+ * secrets would be too large to compile, and slow if they share a prefix.
  *
- * A long secret is hidden piece by piece, so nothing has to be compared that is longer than a piece; what is masked side
- * by side reads as one mask.
+ * Long secrets are split into pieces and hidden piece by piece, so no comparison is longer than a piece; adjacent masks
+ * are merged into one.
  */
 import { randomInt } from 'node:crypto'
 import { MASK } from './secrets.ts'
 
 export type Masking = (text: string) => string
 
-/** Shorter ones are too common as parts of other words to be hidden without hiding everything. */
+/** Shorter secrets are too common as parts of other words: masking them would mask everything. */
 export const SHORTEST = 4
 const PIECE = 64
-/** A bound for memory. Those that come first are kept, so the likeliest secrets belong to the front. */
+/** A bound for memory. The first ones are kept, so put the likeliest secrets first. */
 const MOST_PIECES = 20_000
 
 export function maskTexts(texts: Iterable<string>): Masking {
@@ -59,12 +59,12 @@ export function maskTexts(texts: Iterable<string>): Masking {
   }
 }
 
-/** Nobody can know it, so nobody can write a text whose sums are those of pieces that it does not hold. */
+/** Random per process, so that a tenant cannot construct text whose hashes collide with those of a piece. */
 const BASE = randomInt(2 ** 31) | 1
 const POWERS = new Int32Array(PIECE + 1).fill(1)
 for (let length = 1; length <= PIECE; length++) POWERS[length] = Math.imul(POWERS[length - 1]!, BASE)
 
-/** Running sums of which the sum of any part of the text follows. */
+/** Prefix hashes, from which the hash of any substring follows. */
 function sumUp(text: string): Int32Array {
   const sums = new Int32Array(text.length + 1)
   for (let at = 0; at < text.length; at++) sums[at + 1] = (Math.imul(sums[at]!, BASE) + text.charCodeAt(at)) | 0
@@ -77,7 +77,7 @@ function collectPieces(texts: Iterable<string>): Set<string> {
   const pieces = new Set<string>()
   for (const text of texts) {
     if (text.length < SHORTEST) continue
-    // Of equal size, so that none is left over that is too short to be one.
+    // Pieces of equal size, so that no leftover piece is too short.
     const count = Math.ceil(text.length / PIECE)
     for (let index = 0; index < count; index++) {
       if (pieces.size >= MOST_PIECES) return pieces

@@ -1,4 +1,4 @@
-/** The known name that a mistyped one most likely means, or null where none is close. */
+/** The known name that a mistyped one most likely means, or null if none is close. */
 export function nearest(name: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1
@@ -12,7 +12,9 @@ export function nearest(name: string, known: readonly string[]): string | null {
   return best
 }
 
-/** Insertions, deletions, changes and swaps of neighbours (a swap is the commonest slip of all). */
+/**
+ * Damerau–Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours (the most common typo).
+ */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)]
   for (let i = 1; i <= a.length; i++) {

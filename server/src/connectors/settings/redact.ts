@@ -1,13 +1,17 @@
 /**
- * Secrets that a run knows, kept out of its log and its error: as they are, and in the encodings in which they travel
- * (base64, URL, JSON). A secret of several lines is also hidden line by line, for a log is made of lines.
+ * Keeps the secrets that a run knows out of its log and its error: as they are, and in the encodings in which they
+ * travel (base64, URL, JSON, hex). A secret of several lines is also hidden line by line, because logs are written line
+ * by line.
  */
 import { type Masking, maskTexts, SHORTEST } from './masking.ts'
 
 export type Redact = Masking
 
 const SHORTEST_LINE = 12
-/** Every text of a custom source's settings may be a secret, and there may be thousands; these many are looked for encoded too. */
+/**
+ * Every text in a custom source's settings may be a secret, and there may be thousands; only this many are also
+ * searched for in encoded forms.
+ */
 const SUREST = 200
 const LONGEST_ENCODED = 16 * 1024
 
@@ -41,7 +45,7 @@ function encodings(secret: string): string[] {
   ].filter((form) => form.length >= SHORTEST)
 }
 
-/** Inside a longer text (as in "user:password") the secret may begin at any of three offsets of the encoding. */
+/** Inside a longer text (as in "user:password") the secret may start at any of three base64 offsets. */
 function base64Forms(bytes: Buffer): string[] {
   const forms = [bytes.toString('base64'), bytes.toString('base64url')]
   for (const offset of [0, 1, 2]) {

@@ -1,11 +1,11 @@
-/** Secrets in a config: where they are, how they are hidden, and how a hidden one that comes back is filled in again. */
+/** Secrets in a config: finding them, masking them, and restoring a masked one that a client sends back. */
 import type { TSchema } from 'typebox'
 import { type Fields, isObject, type Node } from './settings.ts'
 
-/** What a secret looks like to those who may not write. Sent back, it means "as stored". */
+/** How a secret is shown to callers without write permission. Sent back, it means "keep what is stored". */
 export const MASK = '********'
 
-/** The paths of all settings marked as secret, each as its field names from the top. */
+/** The paths of all settings marked as secret, as field names from the top. */
 export function secretPaths(schema: TSchema): string[][] {
   const paths: string[][] = []
   const visit = (node: Node, path: string[]): void => {
@@ -17,14 +17,14 @@ export function secretPaths(schema: TSchema): string[][] {
   return paths
 }
 
-/** A copy in which every secret that is set reads as the mask. */
+/** A copy in which every secret that is set is replaced by the mask. */
 export function maskSecrets(schema: TSchema, config: unknown): Fields {
   const copy = structuredClone(config ?? {}) as Fields
   for (const path of secretPaths(schema)) change(copy, path, (value) => (value === null || value === '' ? value : MASK))
   return copy
 }
 
-/** A copy of what was sent in which every mask is the secret that is stored; a mask with nothing behind it is dropped. */
+/** A copy of what was sent, with each mask replaced by the stored secret; a mask with nothing stored is dropped. */
 export function unmaskSecrets(schema: TSchema, incoming: unknown, stored: unknown): Fields {
   const copy = structuredClone(incoming ?? {}) as Fields
   for (const path of secretPaths(schema)) {

@@ -1,13 +1,13 @@
 /**
- * What a connector's settings schema says about a config: defaults, faults and overrides (secrets.ts: secrets). Pure functions over
- * the JSON Schema keywords that settings use. Faults are whole sentences that begin with the path, for they are shown to
- * the person who typed the config.
+ * Applies a connector's settings schema to a config: defaults, faults and overrides (secrets: secrets.ts). Pure
+ * functions over the JSON Schema keywords that settings use. Faults are complete sentences that start with the path,
+ * because they are shown to the person who wrote the config.
  */
 import type { TObject, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { nearest } from './nearest.ts'
 
-/** The keywords this file understands, as plain JSON Schema. */
+/** The JSON Schema keywords that this file understands. */
 export interface Node {
   type?: string
   properties?: Record<string, Node>
@@ -52,13 +52,15 @@ function fill(node: Node, value: unknown): unknown {
   return value
 }
 
-/** Everything wrong with a config as it was given (defaults are not needed), each as one sentence with its path. */
+/** Everything wrong with a config as it was given (defaults not needed), each as one sentence with its path. */
 export function findSettingsFaults(schema: TSchema, config: unknown, path: string): string[] {
   const faults: string[] = []
   inspect(schema as Node, config, path, faults)
   if (faults.length === 0 && !Value.Check(schema, fill(schema as Node, structuredClone(config)))) {
     const first = Value.Errors(schema, config)[0]
-    faults.push(`${path}${(first?.instancePath ?? '').replaceAll('/', '.')}: ${first?.message ?? 'does not fit'}`)
+    faults.push(
+      `${path}${(first?.instancePath ?? '').replaceAll('/', '.')}: ${first?.message ?? 'does not match the schema'}`,
+    )
   }
   return faults
 }
@@ -86,7 +88,7 @@ function inspectUnion(node: Node, members: Node[], value: unknown, path: string,
     const own: string[] = []
     inspect(member, value, path, own)
     if (own.length === 0) return
-    // The faults of a member whose kind fits say more than "must be an integer or an object".
+    // The faults of the member whose type matches say more than "must be an integer or an object".
     if (member.type === kindOf(value) || (member.type === 'integer' && typeof value === 'number')) closest ??= own
   }
   if (closest) faults.push(...closest)
@@ -139,7 +141,7 @@ function findScalarFault(node: Node, value: unknown): string | null {
     if (node.maxLength !== undefined && value.length > node.maxLength)
       return `must have at most ${node.maxLength} characters`
     // The value is not repeated: it may be a secret.
-    if (node.pattern && !new RegExp(node.pattern, 'u').test(value)) return `does not have the right form${hint(node)}`
+    if (node.pattern && !new RegExp(node.pattern, 'u').test(value)) return `has the wrong format${hint(node)}`
     return null
   }
   if (node.type === 'integer' || node.type === 'number') {
@@ -153,7 +155,7 @@ function findScalarFault(node: Node, value: unknown): string | null {
   return null
 }
 
-/** The literal values a node allows, where it is a choice among them. */
+/** The literal values that a node allows, if it is a choice among literals. */
 function choicesOf(node: Node): unknown[] | null {
   if (node.enum) return node.enum
   if (node.const !== undefined) return [node.const]
@@ -180,7 +182,7 @@ function describeKind(node: Node): string {
   return choices ? list(choices) : (names[node.type ?? ''] ?? 'something else')
 }
 
-/** The kind of a wrong value, and the value itself only where it is short and no text: text may be a secret. */
+/** The type of a wrong value; the value itself only if it is short and not text, because text may be a secret. */
 function show(value: unknown): string {
   if (value === undefined) return 'missing'
   if (value === null || typeof value === 'boolean' || typeof value === 'number') return String(value)
@@ -188,7 +190,7 @@ function show(value: unknown): string {
   return Array.isArray(value) ? 'an array' : 'an object'
 }
 
-/** Only where the schema names the allowed values: such a field holds no secret. */
+/** Only used if the schema lists the allowed values: such a field holds no secret. */
 function quote(value: unknown): string {
   return typeof value === 'string' ? `'${value.slice(0, 60)}'` : show(value)
 }
@@ -210,10 +212,10 @@ function guess(value: unknown, known: readonly unknown[]): string {
 
 function knownFields(known: Record<string, Node>): string {
   const names = Object.keys(known)
-  return names.length === 0 ? '; there is nothing to set here' : `; known are ${names.join(', ')}`
+  return names.length === 0 ? '; there are no settings here' : `; the known fields are ${names.join(', ')}`
 }
 
-/** What is wrong with settings given beside a saved connector: only those marked for it may be added or changed. */
+/** What is wrong with settings that override a saved connector: only those marked as overridable may be set. */
 export function findOverrideFaults(schema: TSchema, override: unknown, path: string): string[] {
   if (!isObject(override)) return [`${path}: must be an object, not ${show(override)}`]
   const known = (schema as Node).properties ?? {}
@@ -225,7 +227,7 @@ export function findOverrideFaults(schema: TSchema, override: unknown, path: str
       return faults
     }
     if (!Object.hasOwn(known, name)) return [`${path}.${name}: unknown field${guess(name, open) || knownFields(known)}`]
-    const allowed = open.length === 0 ? 'none may be' : `only ${list(open)} may be`
-    return [`${path}.${name}: is fixed by the saved connector; ${allowed} given beside it`]
+    const allowed = open.length === 0 ? 'nothing can be' : `only ${list(open)} can be`
+    return [`${path}.${name}: is set by the saved connector; ${allowed} overridden in the pipeline`]
   })
 }

@@ -1,16 +1,16 @@
 /**
- * Types of columns that belong to no system. A source says with them what it gives, a destination makes of them what its
- * system calls so. What only one system knows (inet, int4range) is `text` here, and its own name travels beside it as the
- * column's native type.
+ * Column types that are neutral between systems. A source declares its columns with them, and a destination maps them to the
+ * types of its system. A type that only one system has (inet, int4range) is `text` here, and its native name travels with the
+ * column as its native type.
  *
  *   boolean                     int16 int32 int64           float32 float64
  *   decimal, decimal(p,s)       without p and s: any number of digits
  *   text  bytes  uuid  json     bytes of any length; json is any JSON value
  *   date  time  timestamp       microseconds, no zone        timestamptz   an instant
- *   interval                    months, days and microseconds, each on its own
+ *   interval                    months, days and microseconds, kept separately
  *   T[]                         a list of any of these
  *
- * The text form of their values is part of the contract (contract.ts).
+ * The text format of their values is part of the contract (contract.ts).
  */
 const baseTypes = [
   'boolean',
@@ -35,10 +35,10 @@ export type BaseType = (typeof baseTypes)[number]
 type ScalarType = BaseType | `decimal(${number},${number})`
 export type ColumnType = ScalarType | `${ScalarType}[]`
 
-/** A type in its parts. */
+/** A column type, parsed. */
 export interface TypeParts {
   base: BaseType
-  /** Of a decimal that has them. */
+  /** Only for a decimal with limits. */
   precision?: number
   scale?: number
   list: boolean
@@ -46,7 +46,7 @@ export interface TypeParts {
 
 const FORM = /^([a-z]+\d*)(?:\((\d{1,5}),(\d{1,5})\))?(\[\])?$/
 
-/** Null where the text does not name a type. */
+/** Null if the text is not a type. */
 export function parseType(text: string): TypeParts | null {
   const [, name, precision, scale, list] = FORM.exec(text) ?? []
   const base = baseTypes.find((candidate) => candidate === name)
@@ -66,7 +66,7 @@ export function formatType({ base, precision, scale, list }: TypeParts): ColumnT
   return list ? `${scalar}[]` : scalar
 }
 
-/** The parts of a type that is known to be one. */
+/** Like `parseType`, for a type that is known to be valid. */
 export function partsOf(type: ColumnType): TypeParts {
   const parts = parseType(type)
   if (parts === null) throw new Error(`${JSON.stringify(type)} is not a column type`)

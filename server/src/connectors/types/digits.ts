@@ -1,8 +1,8 @@
-/** The digits of a decimal number as it is written in JSON. Nothing here passes through a float unless it must. */
+/** The digits of a decimal number in JSON notation. Nothing here passes through a float unless it has to. */
 
 const FORM = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 
-/** The number is 0.`significant` times ten to the `point`. */
+/** The number is 0.`significant` × 10^`point`. */
 interface Significant {
   significant: string
   point: number
@@ -18,7 +18,7 @@ function readSignificant(text: string): Significant | null {
   return { significant, point: significant === '' ? 0 : whole.length - leading + Number(exponent) }
 }
 
-/** How many digits the number needs before and after the point; null where the text is not a number. */
+/** How many digits the number needs before and after the point; null if the text is not a number. */
 export function countDigits(text: string): { whole: number; scale: number } | null {
   const read = readSignificant(text)
   if (read === null) return null
@@ -32,11 +32,11 @@ function sameNumber(one: string, other: string): boolean {
   return left !== null && right !== null && left.significant === right.significant && left.point === right.point
 }
 
-/** Every decimal of this many digits comes back from a float as it went in. */
+/** Every decimal with this many digits survives a round trip through a float64. */
 export const FLOAT64_DIGITS = 15
 export const FLOAT32_DIGITS = 6
 
-/** Whether a double gives the number back digit for digit. */
+/** Whether the number survives a round trip through a double, digit for digit. */
 export function fitsFloat64(text: string): boolean {
   const value = Number(text)
   return Number.isFinite(value) && (isShort(text, FLOAT64_DIGITS) || sameNumber(String(Math.abs(value)), text))
@@ -46,7 +46,7 @@ export function fitsFloat32(text: string): boolean {
   const value = Math.abs(Math.fround(Number(text)))
   if (!Number.isFinite(value) || (value === 0 && !isShort(text, 0))) return false
   if (isShort(text, FLOAT32_DIGITS)) return true
-  // The shortest text that stands for this float and no other.
+  // The shortest text that identifies this float.
   for (let digits = FLOAT32_DIGITS + 1; digits <= 9; digits += 1) {
     const shown = value.toPrecision(digits)
     if (Math.fround(Number(shown)) === value) return sameNumber(shown, text)

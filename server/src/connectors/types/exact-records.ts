@@ -1,7 +1,7 @@
 /**
- * Most records look exactly like their columns: the same keys in the same order, strings without escapes, every value of
- * its column's kind. Those are written while they are scanned, each byte touched once. For any other record nothing is
- * written and -1 returned, and the general way takes it.
+ * A fast path: most records match their columns exactly, with the same keys in the same order, strings without escapes
+ * and every value of its column's kind. Those are written while they are scanned, touching each byte once. For any
+ * other record nothing is written and -1 is returned, and the general path takes it.
  */
 
 import { endOfNested } from '../../json/record-scanner.ts'
@@ -14,12 +14,12 @@ export interface ExactColumn {
   head: Uint8Array
   accepts: Kinds
   json: boolean
-  /** Numbers of more characters need a closer look. */
+  /** Numbers with more characters need a closer check. */
   sureInteger: number
   sureDecimal: number
 }
 
-/** 1 for bytes that a string holds as they are. */
+/** 1 for bytes that may appear unescaped in a string. */
 const plain = new Uint8Array(256).fill(1, 32)
 plain[34] = 0
 plain[92] = 0
@@ -33,7 +33,7 @@ for (const letter of 'eE+') numeric[letter.charCodeAt(0)] = 3
 const wordTrue = Buffer.from('true')
 const wordFalse = Buffer.from('false')
 
-/** The begin of the next record, or -1. The output must have room for the rest of the page. */
+/** The start of the next record, or -1. The output must have room for the rest of the page. */
 export function writeExactRecord(page: Buffer, from: number, columns: readonly ExactColumn[], output: Output): number {
   if (page[from] !== 123) return -1
   const begin = output.used
@@ -92,7 +92,7 @@ function writeFields(page: Buffer, from: number, columns: readonly ExactColumn[]
     } else {
       if ((byte !== 123 && byte !== 91) || (accepts & Kind.nested) === 0) return -1
       const end = endOfNested(page, at)
-      // What has to be replaced is counted, so it is left to the general way, which writes each value once.
+      // Replacements are counted, so such a value is left to the general path, which writes each value once.
       if (page.subarray(at, end).includes(92)) return -1
       output.used = to
       writeJson(output, page, at, end)

@@ -1,4 +1,4 @@
-/** Dates and times in strict ISO 8601, told from other strings by their bytes. */
+/** Recognises dates and times in strict ISO 8601 by their bytes. */
 import type { BaseType } from './column-types.ts'
 import { Kind } from './kinds.ts'
 
@@ -6,7 +6,7 @@ const DASH = 45
 const COLON = 58
 const daysIn = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 
-/** The number that two digits make, or a negative one where they are not digits. */
+/** The number that two digits form, or a negative one if they are not digits. */
 function pair(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 48
   const ones = bytes[at + 1]! - 48
@@ -14,8 +14,8 @@ function pair(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * `2024-02-29` is a date, `2024-02-29T12:00:00[.ffffff]` a timestamp, and with `Z` or `±hh:mm` after it one with a zone.
- * Everything else is text, also a day that the calendar does not have.
+ * `2024-02-29` is a date, `2024-02-29T12:00:00[.ffffff]` a timestamp, and with `Z` or `±hh:mm` appended a timestamptz.
+ * Everything else is text, including dates that do not exist.
  */
 export function kindOfString(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start
@@ -28,7 +28,7 @@ export function kindOfString(bytes: Uint8Array, start: number, end: number): num
   if (day > daysIn[month - 1]!) return Kind.text
   if (month === 2 && day === 29 && !(year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0))) return Kind.text
   if (length === 10) return Kind.date
-  // The letter T; a blank is what SQL writes, and is left to the column's own type.
+  // The letter T. SQL writes a space instead, which is left to the column's type.
   if (length < 19 || bytes[start + 10] !== 84 || bytes[start + 13] !== COLON || bytes[start + 16] !== COLON)
     return Kind.text
   const hour = pair(bytes, start + 11)
@@ -57,8 +57,8 @@ const looseZone = ' ?(Z|UTC|[+-]\\d\\d(:?\\d\\d)?)'
 const notFinite = /^(NaN|-?Infinity)$/
 
 /**
- * Strings that a column reads by itself, though it would not be inferred from them. A time without a zone in a column of
- * instants would be taken as UTC, and one with a zone in a column without would lose it: neither fits.
+ * Strings that a column parses itself although the type would not be inferred from them. A time without a zone would be
+ * read as UTC in a timestamptz column, and one with a zone would lose it in a timestamp column: neither fits.
  */
 export const looseForms: Partial<Record<BaseType, RegExp>> = {
   date: new RegExp(`^${looseDay}( BC)?$|^-?infinity$`),
@@ -72,7 +72,7 @@ export const looseForms: Partial<Record<BaseType, RegExp>> = {
   float64: notFinite,
 }
 
-/** How many digits of a second a time is written with. */
+/** How many fractional digits of a second are written. */
 export function fractionDigits(text: string): number {
   return /:\d\d\.(\d+)/.exec(text)?.[1]?.length ?? 0
 }

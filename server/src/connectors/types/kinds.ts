@@ -2,12 +2,12 @@
  * The kinds of JSON values and the column types that hold them without loss. A column is given the narrowest type that
  * holds every value seen, and is widened, never narrowed, when one arrives that does not fit:
  *
- *   int64 → decimal → text     date → timestamp → text     boolean, timestamptz → text     any of them → json beside nested
- *   values
+ *   int64 → decimal → text     date → timestamp → text     boolean, timestamptz → text
+ *   any of them together with nested values → json
  *
  * Integers and decimals of any length keep every digit in decimal. A string is a time only in strict ISO 8601 with at
- * most six digits of a second; one with a zone and one without meet in text, whichever came first. What has been seen only
- * as null has no type yet, and gets its column when it has one.
+ * most six fractional digits; a field with and without zones becomes text, whichever came first. A field that was only null
+ * has no type yet, and gets its column when it has one.
  */
 import { type ColumnType, partsOf } from './column-types.ts'
 
@@ -27,7 +27,7 @@ export type Kinds = number
 
 const everything = 255
 
-/** The type that holds all of the kinds, or null where only nulls were seen. */
+/** The type that holds all the kinds, or null if only nulls were seen. */
 export function inferType(kinds: Kinds): ColumnType | null {
   switch (kinds) {
     case 0:
@@ -52,17 +52,17 @@ export function inferType(kinds: Kinds): ColumnType | null {
 }
 
 export interface TypeTraits {
-  /** What a column of this type takes without loss. */
+  /** Kinds that a column of this type takes without loss. */
   accepts: Kinds
-  /** What it stands for when it has to be widened. */
+  /** Kinds that it represents when it has to be widened. */
   holds: Kinds
-  /** How values are written: as their text, as the JSON they are, or as a list of texts. */
+  /** How values are written: as text, as JSON, or as a list of texts. */
   form: 'text' | 'json' | 'list'
 }
 
 const integers = { accepts: Kind.integer, holds: Kind.integer, form: 'text' } as const
 const numbers = { accepts: Kind.integer | Kind.number, holds: Kind.integer | Kind.number, form: 'text' } as const
-/** Text takes everything; the others are not ours to judge: they are handed every value and decide themselves. */
+/** Text takes everything. The other types get every value and decide themselves what to accept. */
 const anyText = { accepts: everything, holds: Kind.text, form: 'text' } as const
 const anyList = { accepts: everything, holds: Kind.nested, form: 'list' } as const
 
@@ -86,13 +86,13 @@ export function traitsOf(type: ColumnType): TypeTraits {
 }
 
 /**
- * The type for a column of `type` once values of these kinds must fit too, each of which did not. Null where the type
- * itself would have to say no.
+ * The type for a column of `type` that must also hold values of these kinds, none of which fit so far. Null if the type
+ * itself has to refuse them.
  */
 export function widenType(type: ColumnType, kinds: Kinds): ColumnType | null {
   const { accepts, holds } = traitsOf(type)
   const { base, precision } = partsOf(type)
-  // Numbers are reported for these only when they are too large or too fine for them.
+  // For these, numbers are only reported if they are too large or have too many digits.
   const limited = base === 'int16' || base === 'int32' || precision !== undefined || base.startsWith('float')
   const outOfRange = limited && (kinds & (Kind.integer | Kind.number)) !== 0
   if ((kinds & ~accepts) === 0 && !outOfRange) return null

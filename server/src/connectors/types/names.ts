@@ -1,15 +1,15 @@
-/** Names for columns and tables that a database takes: not empty, not too long, no control characters, all different. */
+/** Column and table names that a database accepts: not empty, not too long, no control characters, all distinct. */
 import { createHash } from 'node:crypto'
 
 interface NameRules {
   maxBytes: number
-  /** Whether `Id` and `id` are two names. */
+  /** Whether `Id` and `id` are different names. */
   caseSensitive: boolean
 }
 
 export const postgresNames: NameRules = { maxBytes: 63, caseSensitive: true }
 
-/** Hands out one safe name per key; the same keys in the same order always give the same names. */
+/** Assigns one safe name per key; the same keys in the same order always give the same names. */
 export function createNamer(rules: NameRules, taken: Iterable<string> = []): (key: string) => string {
   const fold = (name: string) => (rules.caseSensitive ? name : name.toLowerCase())
   const used = new Set([...taken].map(fold))
@@ -26,7 +26,7 @@ export function makeSafe(key: string, rules: NameRules): string {
   const clean = key.toWellFormed().replace(/[\u0000-\u001f\u007f]/g, '_')
   if (clean === '') return '_'
   if (Buffer.byteLength(clean) <= rules.maxBytes) return clean
-  // Two long keys that begin alike stay apart, and each keeps its name from run to run.
+  // Two long keys with the same prefix stay distinct, and each keeps its name from run to run.
   const digest = createHash('sha256').update(key).digest('hex').slice(0, 8)
   return shorten(clean, rules.maxBytes, `_${digest}`)
 }

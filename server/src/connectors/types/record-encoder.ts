@@ -1,11 +1,11 @@
 /**
- * JSON lines to tab-separated text, byte to byte. Nothing is parsed into a JavaScript value, so every digit of a
- * number arrives as it was written, and a string without escapes is copied as it stands. A line is scanned once into the
+ * JSON lines to tab-separated text, byte by byte. Nothing is parsed into a JavaScript value, so every digit of a
+ * number is preserved, and a string without escapes is copied unchanged. A line is scanned once into the
  * spans of its values (records mostly repeat the order of their keys, so a key is compared with the one expected and
  * looked up only when it differs), then the spans are written in the order of the columns.
  *
- * The encoder stops in front of a record that does not fit its columns. Its owner calls `survey` over the rest of the page,
- * changes the columns and goes on. U+0000 and half surrogate pairs, which few databases can hold, become U+FFFD and are
+ * The encoder stops before a record that does not fit its columns. Its owner calls `survey` over the rest of the page,
+ * changes the columns and continues. U+0000 and lone surrogates, which few databases can store, become U+FFFD and are
  * counted. Times stay as the record writes them, ISO 8601.
  */
 
@@ -15,16 +15,16 @@ import type { Kinds } from './kinds.ts'
 import { createSlot, type EncoderColumn, kindOf, misfit, type Slot } from './slots.ts'
 import { createOutput, LOOP_BYTES, type Output, writeJson, writeList, writeString } from './tsv-output.ts'
 
-/** After so many records of a page that do not look exactly like the columns, no more are tried. */
+/** After this many records in a page that do not match the columns exactly, the fast path is not tried again. */
 const MISSES = 50
 
 interface Encoded {
-  /** The end of the page, or the begin of the first record that does not fit. */
+  /** The end of the page, or the start of the first record that does not fit. */
   next: number
   records: number
 }
 
-/** A record's values, and what their columns make of them. */
+/** A record's values, and the columns they go to. */
 interface Scanned {
   spans: Spans
   slots: readonly Slot[]
@@ -36,9 +36,9 @@ export class RecordEncoder {
   #columns: readonly EncoderColumn[] = []
   #slots: Slot[] = []
   #spans: Spans = createSpans([])
-  /** Both of them, as they are handed on for every record. */
+  /** Both in one object, so that none is allocated per record. */
   #record: Scanned = { spans: this.#spans, slots: this.#slots }
-  /** Null where some column is not written: no record can look exactly like the columns then. */
+  /** Null if some column is not written: then no record can match the columns exactly. */
   #exact: ExactColumn[] | null = null
   #dropped = 0
 
@@ -55,7 +55,7 @@ export class RecordEncoder {
     this.#exact = columns.length > 0 && this.#slots.every(isPlain) ? this.#slots.map(toExact, columns) : null
   }
 
-  /** Writes records from `from` on. */
+  /** Writes records starting at `from`. */
   encode(page: Buffer, from: number): Encoded {
     const end = page.length
     let at = from
@@ -86,7 +86,7 @@ export class RecordEncoder {
     return { next: at, records }
   }
 
-  /** Whether the scanned record fits the columns, once what may be dropped was dropped. */
+  /** Whether the scanned record fits the columns, after dropping what may be dropped. */
   #admit(page: Buffer): boolean {
     const spans = this.#spans
     if (spans.unknown) return false
@@ -101,7 +101,7 @@ export class RecordEncoder {
     return true
   }
 
-  /** For every key of the rest of the page: the kinds that its column does not take, or all of them where it has none. */
+  /** For every key in the rest of the page: the kinds that its column does not take, or all kinds if it has none. */
   survey(page: Buffer, from: number): Map<string, Kinds> {
     const spans = this.#spans
     const seen = new Map<string, Kinds>()
@@ -130,17 +130,17 @@ export class RecordEncoder {
     return this.#output.take()
   }
 
-  /** Gives a taken buffer back for use again. */
+  /** Returns a taken buffer for reuse. */
   recycle(taken: Buffer): void {
     this.#output.recycle(taken)
   }
 
-  /** How many bytes `take` would give. */
+  /** How many bytes `take` would return. */
   get pending(): number {
     return this.#output.used
   }
 
-  /** How many characters had to be replaced. */
+  /** How many characters were replaced. */
   get replaced(): number {
     return this.#output.replaced
   }
@@ -168,7 +168,7 @@ function toExact(
   return { head, accepts, json: form === 'json', sureInteger, sureDecimal }
 }
 
-// Most values are copied as they stand, in a loop here: calls and shared counters would cost more than the bytes.
+// Most values are copied unchanged in an inline loop: calls and shared counters would cost more than the bytes.
 function writeSpans(page: Buffer, length: number, { spans, slots }: Scanned, output: Output): void {
   output.reserve(length * 2 + slots.length * 3 + 8)
   let { bytes } = output
@@ -196,14 +196,14 @@ function writeSpans(page: Buffer, length: number, { spans, slots }: Scanned, out
       if (form === ValueForm.nested) writeNested(output, page, slot, from, end)
       else if (slot.form === 'json') writeJson(output, page, from - 1, end + 1)
       else writeString(output, page, from, end)
-      // A list may have grown beyond what was reserved for its row.
+      // A list may be longer than what was reserved for its row.
       if (slot.form === 'list') output.reserve(length * 2 + size * 3 + 8)
       bytes = output.bytes
       to = output.used
     }
     bytes[to++] = 9
   }
-  // The last tab becomes the end of the row; a record without a column is still a row.
+  // The last tab becomes the end of the row; a record without columns is still a row.
   if (to === output.used) to += 1
   bytes[to - 1] = 10
   output.used = to

@@ -1,4 +1,4 @@
-/** What a column takes of the values of its field, judged by their bytes. */
+/** Which values of a field its column takes, judged by their bytes. */
 
 import { type Spans, ValueForm } from '../../json/record-scanner.ts'
 import { type ColumnType, partsOf } from './column-types.ts'
@@ -9,11 +9,11 @@ import { Kind, type Kinds, type TypeTraits, traitsOf } from './kinds.ts'
 export interface EncoderColumn {
   key: string
   type: ColumnType
-  /** How many digits of a second the column keeps, where it is fewer than six. */
+  /** How many fractional digits of a second the column keeps, if fewer than six. */
   fraction?: number
-  /** Takes the key and drops its values. */
+  /** Accepts the key and drops its values. */
   ignored?: boolean
-  /** Seen as null only: not written, and the first other value is reported as one that does not fit. */
+  /** Only null was seen so far: not written, and the first other value is reported as one that does not fit. */
   untyped?: boolean
 }
 
@@ -21,26 +21,26 @@ export interface Slot {
   written: boolean
   accepts: Kinds
   form: TypeTraits['form']
-  /** Strings that the column reads although they look like none of its values. */
+  /** Strings that the column can parse although they do not look like its values. */
   loose: RegExp | null
-  /** Numbers with at most so many characters fit for sure; longer ones are looked at. */
+  /** Numbers with at most this many characters always fit; longer ones are checked. */
   sureInteger: number
   sureDecimal: number
-  /** Digits of a second that are kept. */
+  /** Fractional digits of a second that are kept. */
   fraction: number
-  /** What a number must keep to besides; null where there is nothing more to ask. */
+  /** A further condition for numbers; null if there is none. */
   fits: ((text: string) => boolean) | null
 }
 
 const everything = 255
-/** Integers of this many characters fit int64, and decimals of that many fit a decimal without limits. */
+/** Integers with this many characters fit int64, and decimals with that many fit a decimal without limits. */
 const SHORT_INTEGER = 18
 const SHORT_DECIMAL = 100
 const MOST_FRACTION = 6
 
 export function createSlot({ type, fraction = MOST_FRACTION, ignored, untyped }: EncoderColumn): Slot {
   const { accepts, form } = traitsOf(type)
-  // A time of day decides itself what it takes, but would round what it cannot keep.
+  // A time of day is checked by the database, but the database would round digits that it cannot keep.
   const limited = accepts === everything && fraction < MOST_FRACTION
   return {
     written: !ignored && !untyped,
@@ -69,7 +69,7 @@ function numberLimits(type: ColumnType): Pick<Slot, 'sureInteger' | 'sureDecimal
   return { sureInteger: Math.min(precision - scale, SHORT_INTEGER), sureDecimal: 0, fits }
 }
 
-/** 0 where the value fits its column, else its kind. */
+/** 0 if the value fits its column, else its kind. */
 export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): Kinds {
   const form = spans.form[index]!
   if (form === ValueForm.null || slot.accepts === everything) return 0
@@ -81,7 +81,7 @@ export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): K
   if (form !== ValueForm.string || slot.loose === null) return kind
   const text = page.toString('latin1', start, end)
   if (!slot.loose.test(text) || fractionDigits(text) > slot.fraction) return kind
-  // A number in a string must fit the same digits; NaN and infinity have no digits.
+  // A number in a string must satisfy the same limits; NaN and infinity have no digits.
   return slot.fits === null || !/\d/.test(text) || slot.fits(text) ? 0 : kind
 }
 

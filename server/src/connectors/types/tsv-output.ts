@@ -1,22 +1,25 @@
 /**
- * JSON values as fields of tab-separated text. Tabs, newlines and backslashes are the only bytes that mean something there;
- * JSON's \b \f \n \r \t \\ happen to be written the same way, so most escapes pass as they are.
+ * JSON values as fields of tab-separated text. Only tabs, newlines and backslashes have a meaning there; JSON's \b \f
+ * \n \r \t \\ are written the same way, so most escapes are copied unchanged.
  */
 import { escapeField } from './tsv.ts'
 
 export interface Output {
   bytes: Buffer
   used: number
-  /** Characters that databases cannot hold and that became U+FFFD. */
+  /** Characters that databases cannot store and that became U+FFFD. */
   replaced: number
   reserve(size: number): void
-  /** The bytes so far; the output begins anew. */
+  /** The bytes so far; the output starts over. */
   take(): Buffer
-  /** Gives back what `take` gave, once nobody reads it any more: fresh megabytes for every page keep the collector busy. */
+  /**
+   * Takes back a buffer that `take` returned, once it is no longer read: allocating megabytes for every page keeps the
+   * garbage collector busy.
+   */
   recycle(taken: Buffer): void
 }
 
-/** Room for what waits and for a whole page on top of it. */
+/** Room for pending data plus a whole page. */
 const SIZE = 768 * 1024
 const SPARES = 8
 
@@ -46,10 +49,10 @@ export function createOutput(): Output {
 }
 
 const BACKSLASH = 92
-/** Up to this a loop is faster than a call into the runtime. */
+/** Up to this length a loop is faster than a call into the runtime. */
 export const LOOP_BYTES = 64
 
-/** The content of a JSON string that has escapes. */
+/** The content of a JSON string with escapes. */
 export function writeString(output: Output, page: Buffer, start: number, end: number): void {
   const { bytes } = output
   let at = start
@@ -65,7 +68,7 @@ export function writeString(output: Output, page: Buffer, start: number, end: nu
       at = writeCodePoint(output, page, at, end)
       continue
     }
-    // \" and \/ stand for themselves, the others are escapes here too.
+    // \" and \/ are written plain, the other escapes are the same here.
     if (letter !== 34 && letter !== 47) bytes[output.used++] = BACKSLASH
     bytes[output.used++] = letter
     at += 2
@@ -100,7 +103,7 @@ function readHex(page: Buffer, at: number): number {
   return Number.parseInt(page.toString('latin1', at, at + 4), 16)
 }
 
-/** JSON as it stands, for json and jsonb columns: backslashes are doubled, and escapes that jsonb refuses replaced. */
+/** JSON unchanged, for json and jsonb columns: backslashes are doubled, and escapes that jsonb rejects are replaced. */
 export function writeJson(output: Output, page: Buffer, start: number, end: number): void {
   const { bytes } = output
   let to = output.used
@@ -124,7 +127,7 @@ export function writeJson(output: Output, page: Buffer, start: number, end: numb
         at += 2
       }
     } else {
-      // Blanks between the parts of a nested value.
+      // Whitespace between the parts of a nested value.
       bytes[to++] = 32
       at += 1
     }
@@ -137,7 +140,7 @@ function writeJsonEscape(output: Output, page: Buffer, at: number, end: number):
   const { length } = readCodePoint(output, page, at, end)
   if (output.replaced > before) output.used += output.bytes.write('ufffd', output.used)
   else {
-    // The second half of a pair has its own backslash to double.
+    // The second half of a pair has a backslash to double, too.
     for (let from = at + 1; from < at + length; from += 1) {
       const byte = page[from]!
       if (byte === BACKSLASH) output.bytes[output.used++] = BACKSLASH
@@ -148,8 +151,8 @@ function writeJsonEscape(output: Output, page: Buffer, at: number, end: number):
 }
 
 /**
- * A JSON array as a list, `{1,NULL,"b c"}`. Strings are always quoted, so that `"null"` stays a text; lists in it are lists
- * again, and objects the text of their JSON.
+ * A JSON array as a list, `{1,NULL,"b c"}`. Strings are always quoted, so that `"null"` stays text; nested lists stay
+ * lists, and objects become the text of their JSON.
  */
 export function writeList(output: Output, page: Buffer, start: number, end: number): void {
   const value: unknown = JSON.parse(page.toString('utf8', start, end), keepDigits as Reviver)
@@ -162,7 +165,7 @@ export function writeList(output: Output, page: Buffer, start: number, end: numb
   output.used += output.bytes.write(field, output.used)
 }
 
-/** What PostgreSQL and others cannot store: U+0000 and halves of surrogate pairs. */
+/** What PostgreSQL and others cannot store: U+0000 and lone surrogates. */
 const UNSTORABLE = /\0|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g
 
 /** A number as it was written. */
@@ -173,7 +176,7 @@ class Digits {
   }
 }
 
-/** The compiler does not know of the third argument yet. */
+/** TypeScript does not know the third argument yet. */
 type Reviver = (key: string, value: unknown) => unknown
 
 function keepDigits(_key: string, value: unknown, context: { source: string }): unknown {

@@ -1,6 +1,6 @@
 /**
- * Fields of tab-separated text: the encoding `tsv` of the contract. A field ends at a raw tab and a row at a raw newline,
- * always, because both are written as escapes inside of values.
+ * Fields of tab-separated text: the contract's encoding `tsv`. A raw tab always ends a field and a raw newline a row,
+ * because both are escaped inside values.
  */
 
 const letters: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }

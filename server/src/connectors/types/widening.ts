@@ -1,23 +1,23 @@
 /**
- * What a column may become. It only ever widens to a type that holds every value of both without rounding, cutting or
- * inventing anything:
+ * The types that a column may widen to. It only ever widens to a type that holds every value of both without rounding or
+ * truncating:
  *
  *   int16 → int32 → int64 → decimal       float32 → float64 → decimal       decimal(p,s) → more digits → decimal
  *   date → timestamp                       everything else → text
  *
- * An integer goes into a float only where every one of them has a float of its own. A time with a zone and one without
- * never meet but in text: one of them would be moved by hours.
+ * An integer type becomes a float only if the float represents every integer of the type exactly. A time with a zone and one
+ * without only have text in common: any other type would shift one of them by hours.
  */
 import { type BaseType, type ColumnType, formatType, partsOf, type TypeParts } from './column-types.ts'
 
-/** Digits that an integer may have before the point. */
+/** Digits that an integer type can have before the point. */
 const integerDigits: Partial<Record<BaseType, number>> = { int16: 5, int32: 10, int64: 19 }
 const integers: readonly BaseType[] = ['int16', 'int32', 'int64']
 /** The narrowest float that holds every integer of the type; none holds every int64. */
 const floatFor: Partial<Record<BaseType, BaseType>> = { int16: 'float32', int32: 'float64' }
 const floats: readonly BaseType[] = ['float32', 'float64']
 
-/** Above this many digits few systems have a decimal with a fixed number of them. */
+/** Few systems have fixed-precision decimals with more digits. */
 const MOST_DIGITS = 38
 
 /** The narrowest type that holds all values of both. */
@@ -62,7 +62,7 @@ function commonDecimal(left: TypeParts, right: TypeParts): TypeParts {
   return precision > most ? { base: 'decimal', list: false } : { base: 'decimal', precision, scale, list: false }
 }
 
-/** Digits before and after the point; null where there is no limit. */
+/** Digits before and after the point; null if there is no limit. */
 function digitsOf({ base, precision, scale }: TypeParts): { whole: number; scale: number } | null {
   const digits = integerDigits[base]
   if (digits !== undefined) return { whole: digits, scale: 0 }

@@ -1,6 +1,6 @@
 /**
- * The connection of a load, made again where it was lost and nothing hangs on it. What a lost COMMIT has done is read from
- * the mark: its lock waits until the server is done with the lost session, and then the mark tells.
+ * The connection of a load, reopened when it was lost and no transaction is open. The outcome of a lost COMMIT is read
+ * from the mark: locking it waits until the server is done with the lost session.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type RunLog } from '../../contract.ts'
@@ -12,15 +12,15 @@ const REOPEN_MS = 120_000
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
 
-const mayPass = (error: unknown): boolean =>
+const isTransient = (error: unknown): boolean =>
   isLostConnection(error) || (error instanceof ConnectorError && error.transient)
 
 export interface Connection {
   readonly session: Session
   begin(): Promise<void>
-  /** `isIn` tells from the mark whether this very transaction was committed. */
-  commit(isIn: (mark: MarkRow) => boolean): Promise<void>
-  /** The mark, locked; fails where it belongs to another attempt. */
+  /** `wasCommitted` decides from the mark whether this very transaction was committed. */
+  commit(wasCommitted: (mark: MarkRow) => boolean): Promise<void>
+  /** The mark, locked; fails if it belongs to another attempt. */
   lockOwnMark(): Promise<MarkRow>
 }
 
@@ -32,7 +32,7 @@ export async function openConnection(
 ): Promise<Connection> {
   let session = await open()
 
-  /** A server that restarts is back within two minutes, or this fails with what it said last. */
+  /** A restarting server is back within two minutes, or this fails with its last error. */
   async function reopen(error: unknown): Promise<void> {
     if (!isLostConnection(error) || signal.aborted) throw error
     session.destroy()
@@ -43,7 +43,7 @@ export async function openConnection(
         await session.script('BEGIN')
         return
       } catch (failure) {
-        if (!mayPass(failure) || signal.aborted || Date.now() + pause > deadline) throw failure
+        if (!isTransient(failure) || signal.aborted || Date.now() + pause > deadline) throw failure
         if (pause === FIRST_PAUSE_MS) log.warn('The connection to the destination was lost; trying to reach it again.')
         await delay(pause, undefined, { signal })
       }
@@ -62,10 +62,10 @@ export async function openConnection(
     },
     lockOwnMark,
     async begin() {
-      // Nothing is open, so a connection that was dropped while the source took its time is simply made again.
+      // No transaction is open, so a connection that was dropped while the source was slow is simply reopened.
       await session.script('BEGIN').catch(reopen)
     },
-    async commit(isIn) {
+    async commit(wasCommitted) {
       try {
         const { command } = await session.client.query('COMMIT')
         if (command !== 'COMMIT')
@@ -74,8 +74,8 @@ export async function openConnection(
         await reopen(error)
         const mark = await lockOwnMark()
         await session.script('COMMIT')
-        if (!isIn(mark)) throw error
-        log.info('The connection was lost during COMMIT; the mark shows that the rows are in.')
+        if (!wasCommitted(mark)) throw error
+        log.info('The connection was lost during COMMIT; the mark shows that the rows were committed.')
       }
     },
   }

@@ -1,6 +1,6 @@
 /**
- * COPY … FROM STDIN. `write` resolves when more may be written, so the server's speed is felt by the source. The rows
- * are the server's only after `finish`, and visible only after the transaction around it.
+ * COPY … FROM STDIN. `write` resolves when more may be written (backpressure). The server has the rows only after
+ * `finish`, and they are visible only after the surrounding transaction.
  */
 import type { Submittable } from 'pg'
 import type { Session, streamOf } from '../shared/session.ts'
@@ -24,7 +24,7 @@ export class CopyIn implements Submittable {
 
   constructor(text: string) {
     this.#text = text
-    // Whoever writes or finishes next hears of an error; until then it must not end the process.
+    // The next write or finish reports the error; until then it must not end the process.
     this.#opened.promise.catch(() => {})
     this.#finished.promise.catch(() => {})
   }

@@ -26,7 +26,7 @@ const settings = Type.Object(
       Type.String({
         minLength: 1,
         default: 'public',
-        description: 'Schema of the table; created where it is missing.',
+        description: 'Schema of the table; created if it is missing.',
       }),
     ),
     table: Type.Optional(
@@ -38,7 +38,8 @@ const settings = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 3600,
-        description: 'The server ends a statement, and so the load of one checkpoint, that takes longer. 0: never.',
+        description:
+          'The server cancels a statement, and with it the load of a checkpoint, that takes longer. 0: never.',
       }),
     ),
   },
@@ -165,7 +166,7 @@ async function checkRights(session: Session, config: Settings): Promise<void> {
   if (row?.read_only === 'on') {
     throw new ConnectorError(
       'config',
-      'The server takes no writes: it is a standby or set read-only; give the address of the primary',
+      'The server does not accept writes: it is a standby or set to read-only; give the address of the primary',
     )
   }
   if (row?.found ? !row.may_create : !row?.may_create_schema) {

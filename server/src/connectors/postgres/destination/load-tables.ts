@@ -47,10 +47,10 @@ export function temporaryTable(session: Session): LoadTable {
 
 export interface StageOptions {
   stage: TableName
-  /** The table whose place it may take at the end. */
+  /** The table that it may replace at the end. */
   like: TableName | null
   have: ColumnTypes | null
-  /** Its rows must be told in the order they came. */
+  /** The order of its rows must be preserved. */
   ordered: boolean
 }
 

@@ -1,12 +1,12 @@
 /**
- * One attempt's load, exactly once (the argument):
+ * The load of one attempt, and why it loads every row exactly once:
  *
  * - A checkpoint is one transaction that takes the mark first and moves it from n - 1 to n. So checkpoint n is in the table
  *   exactly when the mark says so, and an attempt that was fenced changes no row and stops.
  * - When the answer to COMMIT is lost, the mark is read under its lock on a new connection: the lock waits until the server
- *   is done with the lost one, and the mark then says whether n is in.
- * - Rows of a source that cannot resume, and of every replace, go into a stage that nobody sees; the transaction that
- *   publishes them also sets `published`, so publishing twice is impossible and a later attempt knows.
+ *   is done with the lost one, and the mark then says whether n was committed.
+ * - Rows of a source that cannot resume, and of every replace, go into an invisible stage; the transaction that
+ *   publishes them also sets `published`, so a later attempt cannot publish twice.
  * - upsert copies a checkpoint into a temporary table and merges it by key inside that same transaction.
  *
  * Fault points stand before and after each step; tests crash there.
@@ -20,7 +20,7 @@ import { describeColumn, keptType } from '../shared/type-names.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
-import { takeTurnAt } from './locks.ts'
+import { serializeWriters } from './locks.ts'
 import { advanceMark, lockMark, type MarkOwner, publishMark, setCursor, setStage } from './marks.ts'
 import { checkKey, mergeRows, mergeTable } from './merge.ts'
 import { createPageQueue, type PageQueue } from './page-queue.ts'
@@ -29,12 +29,12 @@ import { dropStage, ordinalColumn, prepareStage, stageName, sweepStages } from '
 import { readColumns, readGeneratedColumns, type TableColumn } from './table.ts'
 
 /**
- * A checkpoint this small waits in memory, and its transaction is over in a moment. Not more, for the server has nothing
- * to do while it waits.
+ * A checkpoint this small waits in memory, so its transaction is short. Not more, because the server is idle while it
+ * waits.
  */
 const HOLD_BYTES = 512 * 1024
 const CHUNK_BYTES = 256 * 1024
-/** A cancelled run has seconds to be gone. */
+/** A cancelled run must be gone within seconds. */
 const CLEAN_UP_MS = 2000
 
 interface LoadInput {
@@ -44,7 +44,9 @@ interface LoadInput {
   openSession(signal: AbortSignal): Promise<Session>
 }
 
-/** Where rows go first: aside until all are there, straight into the table, or beside it for each checkpoint. */
+/**
+ * Where rows go first: to a stage until all are there, straight into the table, or to a temporary table per checkpoint.
+ */
 type LoadStrategy = 'stage' | 'append' | 'merge'
 
 export async function openLoad(input: LoadInput): Promise<Load> {
@@ -69,8 +71,8 @@ class LoadAttempt implements Load {
   #queue!: PageQueue
   #checkpoint = 0
   #published = false
-  /** The pipeline's owner knows what the table looks like. */
-  #told = false
+  /** The table's schema has been reported to the pipeline's owner. */
+  #schemaReported = false
   /** Columns of the table that rows are copied into; null while it does not exist. */
   #have: ColumnTypes | null = null
   /** The transaction of the checkpoint that is being loaded. */
@@ -84,7 +86,7 @@ class LoadAttempt implements Load {
     this.#stage = { schema: owner.schema, table: stageName(owner) }
   }
 
-  /** Takes up what earlier attempts left, and looks at the table. */
+  /** Takes over what earlier attempts left, and inspects the table. */
   async prepare(): Promise<void> {
     const { context, owner } = this.#input
     await context.fault('postgres.open.before')
@@ -112,7 +114,7 @@ class LoadAttempt implements Load {
     this.#queue = createPageQueue({
       encoding,
       declared: columns,
-      // Rows that an earlier attempt staged have shaped the stage already.
+      // Rows that an earlier attempt staged have already shaped the stage.
       existing: this.#strategy === 'stage' && written !== null ? joinColumns(existing, written) : existing,
       generated: await readGeneratedColumns(session, target),
       contract: sync.schema_change,
@@ -130,7 +132,7 @@ class LoadAttempt implements Load {
     if (this.#published) return
     expectCheckpoint(next, this.#checkpoint + 1)
     await this.#finishCheckpoint(await this.#flush(), cursor)
-    if (this.#strategy !== 'stage') await this.#tellSchema(this.#queue.takeChanges())
+    if (this.#strategy !== 'stage') await this.#reportSchema(this.#queue.takeChanges())
   }
 
   async publish(last: number, cursor: Json): Promise<void> {
@@ -149,7 +151,7 @@ class LoadAttempt implements Load {
 
   async abort(): Promise<void> {
     this.#connection.session.destroy()
-    // Where this fails, the next attempt and the sweep do it.
+    // If this fails, the next attempt or the sweep does it.
     if (this.#strategy === 'stage' && !this.#input.context.resumable && !this.#published)
       await this.#cleanUp().catch(() => undefined)
   }
@@ -168,8 +170,8 @@ class LoadAttempt implements Load {
     await advanceMark(session, owner, this.#checkpoint + 1)
     await context.fault('postgres.checkpoint.marked')
     if (this.#strategy !== 'stage') {
-      await takeTurnAt(session, target.schema, target.table)
-      await this.#noticeOthers(session)
+      await serializeWriters(session, target.schema, target.table)
+      await this.#detectConcurrentChanges(session)
     }
     const table = this.#chooseTable(session)
     return { loader: createLoader(session, context.signal, table), table }
@@ -184,15 +186,15 @@ class LoadAttempt implements Load {
     return stageTable(session, { stage: this.#stage, like, have: this.#have, ordered: write === 'upsert' })
   }
 
-  /** Another pipeline may have changed the table since we looked. */
-  async #noticeOthers(session: Session): Promise<void> {
+  /** Another pipeline may have changed the table since we inspected it. */
+  async #detectConcurrentChanges(session: Session): Promise<void> {
     const { target } = this.#input
     const now = toTypes(await readColumns(session, target))
     if (this.#strategy === 'append') this.#have = now
     for (const { name, type, was } of this.#queue.shape.written()) {
       const is = now?.get(name)
       if (is === type || is === was || (is !== 'jsonb' && is !== 'json')) continue
-      const message = `Another session changed column ${name} of ${target.table} to ${is}; the run begins again`
+      const message = `Another session changed column ${name} of ${target.table} to ${is}; the run starts over`
       throw new ConnectorError('destination', message, { transient: true })
     }
   }
@@ -226,13 +228,13 @@ class LoadAttempt implements Load {
     await context.fault('postgres.checkpoint.merged')
   }
 
-  /** After a commit that others can see: what the table looks like now. */
-  async #tellSchema(changes: string[]): Promise<void> {
+  /** After a visible commit: reports what the table looks like now. */
+  async #reportSchema(changes: string[]): Promise<void> {
     const { context, target } = this.#input
-    if (changes.length === 0 && (this.#told || context.schema !== null)) return
+    if (changes.length === 0 && (this.#schemaReported || context.schema !== null)) return
     const columns = await readColumns(this.#connection.session, target)
     if (columns === null) return
-    this.#told = true
+    this.#schemaReported = true
     for (const change of changes) context.log.info(`${target.schema}.${target.table}: ${change}.`)
     const kept = columns.map(({ name, type }) => describeColumn(name, type))
     context.saveSchema(kept, changes)
@@ -246,7 +248,7 @@ class LoadAttempt implements Load {
     const { changed_by } = await this.#connection.lockOwnMark()
     await publishMark(session, owner, { checkpoint: this.#checkpoint, cursor })
     await fault('postgres.publish.marked')
-    await takeTurnAt(session, target.schema, target.table)
+    await serializeWriters(session, target.schema, target.table)
     const columns = this.#queue.shape.written()
     const changes = await publishStage({
       session,
@@ -261,7 +263,7 @@ class LoadAttempt implements Load {
     })
     await fault('postgres.publish.ready')
     await this.#connection.commit((mark) => mark.published)
-    await this.#tellSchema(changes)
+    await this.#reportSchema(changes)
   }
 
   async #publishDirect(cursor: Json): Promise<void> {
@@ -271,7 +273,7 @@ class LoadAttempt implements Load {
     await this.#connection.commit((mark) => mark.published)
   }
 
-  /** Leaves no stage that nobody could go on with. The signal has ended our own session, so this is another one. */
+  /** Drops a stage that no attempt could resume. The signal has ended our own session, so this opens another. */
   async #cleanUp(): Promise<void> {
     const { owner, openSession } = this.#input
     const session = await openSession(AbortSignal.timeout(CLEAN_UP_MS))
@@ -293,12 +295,12 @@ function chooseStrategy({ sync, resumable }: LoadContext): LoadStrategy {
 
 function expectCheckpoint(given: number, expected: number): void {
   if (given === expected) return
-  throw new ConnectorError('internal', `Checkpoint ${given} was given where ${expected} follows from the mark`)
+  throw new ConnectorError('internal', `Got checkpoint ${given}, but the mark expects ${expected}`)
 }
 
 const keptColumn = (column: Column): TableColumn => ({ name: column.name, type: keptType(column) })
 
-/** The second list decides where both have a column: the stage was widened on from the table. */
+/** The second list wins if both have a column: the stage started from the table and was widened. */
 function joinColumns(first: readonly TableColumn[] | null, second: readonly TableColumn[]): TableColumn[] {
   const all = new Map([...(first ?? []), ...second].map((column) => [column.name, column]))
   all.delete(ordinalColumn)

@@ -1,6 +1,6 @@
 /**
- * Rows into one table within a transaction: creates the table or changes it where the rows need it, and keeps one COPY
- * going for as long as the columns stay the same.
+ * Loads rows into one table within a transaction: creates or alters the table as the rows require, and keeps one COPY
+ * open as long as the columns stay the same.
  */
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
@@ -35,7 +35,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
     await ending?.finish()
   }
 
-  /** COPY takes no empty list of columns. Each row is its newline alone. */
+  /** COPY does not accept an empty column list. Each row is just its newline. */
   async function writeEmptyRows(count: number): Promise<void> {
     await finish()
     await reconcile(session, signal, table, [])
@@ -66,7 +66,7 @@ function needsChange(have: Map<string, string> | null, columns: readonly TableCo
   })
 }
 
-/** Makes the table hold the columns. A column that somebody else has widened further stays so. */
+/** Makes the table hold the columns. A column that another session has widened further stays that way. */
 export async function reconcile(
   session: Session,
   signal: AbortSignal,

@@ -1,6 +1,6 @@
 /**
- * Locks on a table that others read. Waiting for one in a queue would stop every reader that comes after us, so we wait a
- * short time, step back, and try again.
+ * Locks on a table that others read. Queueing for one would block every reader that comes after us, so we wait a short
+ * time, back off, and try again.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError } from '../../contract.ts'
@@ -11,8 +11,8 @@ const WAIT_SECONDS = 5
 const PAUSE_MS = 500
 const TRIES = 100
 
-/** Pipelines that write one table take turns, so that two which both change it can never wait for each other. */
-export async function takeTurnAt(session: Session, schema: string, table: string): Promise<void> {
+/** Pipelines that write to the same table take turns, so that two which both alter it cannot deadlock. */
+export async function serializeWriters(session: Session, schema: string, table: string): Promise<void> {
   await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 7))', [`sluice ${schema}.${table}`])
 }
 

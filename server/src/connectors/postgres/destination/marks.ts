@@ -1,11 +1,11 @@
 /**
- * The mark of a pipeline in its target schema: how far its load has come, changed only in the transaction that brings the
- * rows. Every change names the attempt it belongs to, so an older attempt that comes back finds no row and stops; and as
+ * The mark of a pipeline in its target schema: how far its load has come, changed only in the transaction that loads the
+ * rows. Every change names the attempt it belongs to, so an older attempt that comes back finds no row and stops. Because
  * it must take the row first, it queues behind its successor instead of racing it.
  *
  *   seq, attempt     whose attempt it is
  *   checkpoint       the last one committed of run `seq`; 0: none
- *   cursor           where the source goes on after it
+ *   cursor           where the source resumes after it
  *   base_cursor      the cursor of what is visible: differs from `cursor` while rows are still staged
  *   published        the run is visible as a whole
  *   stage            the table that holds rows which are not visible yet
@@ -55,7 +55,10 @@ export function marksOf(schema: string): string {
   return quoteTable({ schema, table: marksTable })
 }
 
-/** Creates schema and table where they are missing. Two at once would collide in the catalogue, so they take turns. */
+/**
+ * Creates schema and table if they are missing. Two sessions doing so at once would collide in the catalog, so they
+ * take turns.
+ */
 export async function ensureMarks(session: Session, schema: string): Promise<void> {
   const exists = 'SELECT to_regclass($1) IS NOT NULL AS found'
   const [before] = await session.query(exists, [marksOf(schema)], { found: readBoolean })
@@ -87,8 +90,8 @@ export async function lockMark(session: Session, { schema, pipeline_id }: MarkOw
 }
 
 /**
- * Takes the mark for a newer attempt. Returns the row as it stood, except that checkpoints are forgotten whose stage is
- * gone. The same attempt may take it again, for the answer to its first try may have been lost.
+ * Takes the mark for a newer attempt. Returns the row as it was, except that checkpoints whose stage is gone are reset.
+ * The same attempt may take it again, because the answer to its first try may have been lost.
  */
 async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   const table = marksOf(owner.schema)
@@ -115,7 +118,7 @@ async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | n
     ],
   )
   if (row.seq < 0) return null
-  // An earlier run is told by its own place; what is visible of it is its base cursor.
+  // For an earlier run, the visible position is its base cursor.
   return sameRun ? stands : { ...row, cursor: row.base_cursor }
 }
 
@@ -131,7 +134,9 @@ export async function advanceMark(session: Session, owner: MarkOwner, checkpoint
   await changeMark(session, owner, checkpoint - 1, { set: 'checkpoint = $5', values: [checkpoint] })
 }
 
-/** What changes with the rows at the end of a checkpoint. In direct loads the rows are visible, so is the cursor. */
+/**
+ * What changes with the rows at the end of a checkpoint. In direct loads the rows are visible, and so is the cursor.
+ */
 export async function setCursor(
   session: Session,
   owner: MarkOwner,
@@ -151,7 +156,7 @@ export async function publishMark(
   await changeMark(session, owner, checkpoint, { set, values: [toJson(cursor)] })
 }
 
-/** With `reset` the checkpoints are forgotten whose rows the stage held. */
+/** With `reset`, forgets the checkpoints whose rows were in the stage. */
 export async function setStage(
   session: Session,
   owner: MarkOwner,
@@ -183,8 +188,8 @@ const LOCK_WAIT_SECONDS = 1
 const TRIES = 90
 
 /**
- * Fences, ending sessions of older attempts that hold the row: a process that was stopped in the middle of a COPY would
- * keep it forever.
+ * Fences, and ends sessions of older attempts that hold the row: a process stopped in the middle of a COPY would hold
+ * it forever.
  */
 export async function fence(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   for (let tries = 1; ; tries += 1) {
@@ -205,7 +210,7 @@ export function applicationOf(owner: MarkOwner): string {
   return `sluice ${owner.pipeline_id} ${owner.seq}.${owner.attempt}`
 }
 
-/** Only older ones: who holds the row may be our successor, and then it is we who have to go. */
+/** Only older ones: the session that holds the row may be our successor, and then this attempt has to stop. */
 export async function endOlderAttempts(session: Session, owner: MarkOwner): Promise<void> {
   await session
     .query(
@@ -216,6 +221,6 @@ export async function endOlderAttempts(session: Session, owner: MarkOwner): Prom
                        < ($2::bigint, $3::integer) END`,
       [owner.pipeline_id, owner.seq, owner.attempt],
     )
-    // Without the right to end it there is its own time-out to wait for.
+    // Without the privilege to end it, wait for its own timeout.
     .catch(() => {})
 }

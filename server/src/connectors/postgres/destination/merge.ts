@@ -1,6 +1,6 @@
 /**
- * Upsert: rows that were copied beside the table are merged into it by key. Of several rows with one key the last wins.
- * Rows are merged in the order of their keys, so two merges never wait for each other in a circle.
+ * Upsert: rows copied to a temporary table are merged into the target by key. Of several rows with the same key the
+ * last wins. Rows are merged in key order, so two merges cannot deadlock.
  */
 import { ConnectorError, type RunLog } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
@@ -50,7 +50,7 @@ export async function mergeRows(session: Session, input: MergeInput): Promise<vo
   await session.script(insertSql(target, names, { list, rest }))
 }
 
-/** The columns that a row which is there can be given new values for. */
+/** The columns that can be updated in existing rows. */
 export async function findChangeable(
   session: Session,
   target: TableName,
@@ -59,17 +59,13 @@ export async function findChangeable(
 ): Promise<string[]> {
   const fixed = await readAlwaysIdentities(session, target)
   const kept = names.filter((name) => fixed.has(name))
-  if (kept.length > 0)
-    log.debug(`${kept.join(', ')}: GENERATED ALWAYS AS IDENTITY, so rows that are there keep the value they have.`)
+  if (kept.length > 0) log.debug(`${kept.join(', ')}: GENERATED ALWAYS AS IDENTITY, so existing rows keep their value.`)
   return names.filter((name) => !fixed.has(name))
 }
 
 export function checkKey(columns: readonly TableColumn[], key: readonly string[]): void {
   if (key.length === 0)
-    throw new ConnectorError(
-      'config',
-      'Upsert needs config.sync.primary_key, the fields that make a record the same one',
-    )
+    throw new ConnectorError('config', 'Upsert needs config.sync.primary_key, the fields that identify a record')
   const names = columns.map(({ name }) => name)
   const missing = key.find((name) => !names.includes(name))
   if (missing !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Pages on their way into a table, as tab-separated text, with the columns they were encoded for. They wait here until
- * there is enough to begin with, so that a slow source does not keep a transaction, and with it locks, open while it thinks.
+ * Pages on their way into a table, as tab-separated text with the columns they were encoded for. They wait here until
+ * there is enough to start with, so that a slow source does not keep a transaction and its locks open.
  */
 import { isUtf8 } from 'node:buffer'
 import { MalformedJson } from '../../../json/malformed.ts'
@@ -15,18 +15,18 @@ export interface QueueItem {
   rows: Buffer
   /** The fields of the rows in order, with the types they are written for. */
   columns: TableColumn[]
-  /** Called once the rows have left. */
+  /** Called once the rows have been sent. */
   release?: () => void
 }
 
 export interface PageQueue {
   readonly shape: Shape
-  /** Bytes of rows that wait. */
+  /** Bytes of waiting rows. */
   readonly size: number
   add(page: Page): void
   /** Everything that waits, in order. */
   take(): QueueItem[]
-  /** How the table has to change for what was taken, in words. */
+  /** How the table has to change for what was taken, as text. */
   takeChanges(): string[]
   /** What was lost or altered, as sentences for the log. */
   report(): string[]
@@ -36,7 +36,7 @@ export interface QueueOptions {
   encoding: Encoding
   declared: Column[] | null
   existing: readonly TableColumn[] | null
-  /** Columns of the table that nobody can write. */
+  /** Columns of the table that cannot be written. */
   generated?: ReadonlySet<string>
   contract: SchemaChange
 }
@@ -93,7 +93,7 @@ interface Adder {
   report(): string[]
 }
 
-/** Rows pass as they are; only where the contract drops a column must its fields be cut out, and few are looked into. */
+/** Rows pass unchanged; only if the contract drops a column must its fields be cut out, and only few are inspected. */
 function createRowAdder(
   declared: readonly Column[],
   shape: Shape,
@@ -121,7 +121,7 @@ function createRowAdder(
   }
 }
 
-/** Below this, encoded rows wait for more, so that a message to the server is worth its head. */
+/** Below this size encoded rows wait for more, so that each message to the server is worth its overhead. */
 const FLUSH_BYTES = 256 * 1024
 
 function createJsonAdder(
@@ -176,9 +176,7 @@ function createJsonAdder(
     flush,
     report: () => [
       ...(encoder.replaced > 0
-        ? [
-            `${encoder.replaced} characters that PostgreSQL cannot store (U+0000, halves of surrogate pairs) became U+FFFD.`,
-          ]
+        ? [`${encoder.replaced} characters that PostgreSQL cannot store (U+0000, lone surrogates) became U+FFFD.`]
         : []),
       ...(encoder.dropped > 0 ? [`${encoder.dropped} values did not fit their column and were discarded.`] : []),
     ],

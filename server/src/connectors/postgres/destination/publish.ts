@@ -1,7 +1,7 @@
 /**
- * Making staged rows visible, in one transaction with the mark. append and upsert move them into the table; replace puts
- * the stage in its place, or exchanges the rows where it may not (swap.ts). TRUNCATE is never used: a reader with an older
- * snapshot would find the table empty.
+ * Makes staged rows visible, in one transaction with the mark. append and upsert move them into the table; replace
+ * swaps the stage in, or exchanges the rows if a swap is not possible (swap.ts). TRUNCATE is never used: a reader with
+ * an older snapshot would find the table empty.
  */
 import { ConnectorError, type RunLog, type Sync } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
@@ -21,9 +21,9 @@ interface PublishInput {
   sync: Sync
   target: TableName
   stage: TableName
-  /** Columns that a target which does not exist yet gets, where no rows came. */
+  /** Columns for a target that does not exist yet, if no rows came. */
   columns: readonly TableColumn[]
-  /** The transaction that changed the mark last: all staged rows are at least that old. */
+  /** The transaction that last changed the mark: all staged rows are at least that old. */
   staged_by: string
   fault(point: string): Promise<void> | void
 }
@@ -73,13 +73,13 @@ async function publishNothing(
   if (sync.allow_empty) await session.script(`DELETE FROM ${quoteTable(target)}`)
   else if (await hasRows(session, target)) {
     log.warn(
-      `The source gave no record, so the old rows of ${target.schema}.${target.table} stay. Set config.sync.allow_empty to empty it in such a case.`,
+      `The source returned no records, so the old rows of ${target.schema}.${target.table} stay. Set config.sync.allow_empty to empty it in such a case.`,
     )
   }
   return []
 }
 
-/** Brings the target to hold what was staged: creates it, adds and widens columns. */
+/** Makes the target able to hold what was staged: creates it, adds and widens columns. */
 async function matchTarget(
   { session, signal, target, sync, columns }: PublishInput,
   existing: TableColumn[] | null,
@@ -128,7 +128,7 @@ async function replaceRows(
     await fault('postgres.publish.built')
     const swapped = await withLock(session, signal, target.table, async () => {
       await session.script(`LOCK TABLE ${quoteTable(target)} IN ACCESS EXCLUSIVE MODE`)
-      // A view may have come while the indexes were built.
+      // A view may have been created while the indexes were built.
       if (!(await mayTakeItsPlace())) return false
       await swapTables(session, target, stage, renames)
       return true
@@ -142,7 +142,9 @@ async function replaceRows(
   return changes
 }
 
-/** Before anybody sees the table: without statistics the first queries would be planned as if it were nearly empty. */
+/**
+ * Before the table becomes visible: without statistics the first queries would be planned as if it were nearly empty.
+ */
 async function analyze(session: Session, stage: TableName): Promise<void> {
   await session.script(`ANALYZE ${quoteTable(stage)}`)
 }
@@ -156,7 +158,7 @@ function describeDifference(before: readonly TableColumn[], after: readonly Tabl
   })
 }
 
-/** The old rows go and the new ones come, for all who look in one moment. */
+/** Replaces the old rows with the new ones atomically. */
 async function exchangeRows(
   { session, signal, log, target, stage }: PublishInput,
   staged: readonly TableColumn[],
@@ -174,7 +176,7 @@ async function exchangeRows(
     const insert = insertSql(target, names, { rest: `FROM ${quoteTable(stage)}` })
     return session.script(`DELETE FROM ${quoteTable(target)}; ${insert}`)
   }
-  // Deleting a row that is referred to would fail, or take the rows of the other table along. So rows are matched by key.
+  // Deleting a referenced row would fail, or cascade to the other table. So rows are matched by key.
   const key = await readPrimaryKey(session, target)
   if (key.length === 0 || !key.every((name) => staged.some((column) => column.name === name))) {
     throw new ConnectorError(

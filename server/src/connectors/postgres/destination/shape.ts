@@ -1,7 +1,7 @@
 /**
- * Which field of the records goes into which column of the table being written, and how the table must change before they
- * fit. A field gets its column when it is first seen with a value. What the contract `schema_change` does not allow is
- * dropped or refused here.
+ * Maps fields of the records to columns of the table, and decides how the table must change before they fit. A field
+ * gets its column when it is first seen with a value. Changes that `schema_change` does not allow are dropped or
+ * refused here.
  */
 import { type Column, ConnectorError, type Encoding, type SchemaChange } from '../../contract.ts'
 import { inferType, type Kinds } from '../../types/kinds.ts'
@@ -21,18 +21,18 @@ interface Field {
   key: string
   name: string
   type: string
-  /** `generated`: the server fills its column, and what the record says is dropped. */
+  /** `generated`: the server fills this column, and the record's value is dropped. */
   state: 'written' | 'untyped' | 'ignored' | 'generated'
   /** See TableColumn. */
   was?: string
-  /** The source declares a text for a column that is stricter. */
+  /** The source declares text for a column that is stricter. */
   watched?: true
 }
 
 interface ShapeOptions {
-  /** Columns of the existing table, or those kept from the last run, or null for a table that is yet to be shaped. */
+  /** Columns of the existing table, or those stored by the last run, or null for a table without a shape yet. */
   existing: readonly TableColumn[] | null
-  /** Columns of the table that nobody can write. */
+  /** Columns of the table that cannot be written. */
   generated?: ReadonlySet<string>
   contract: SchemaChange
   encoding: Encoding
@@ -78,12 +78,12 @@ export class Shape {
       .map(({ name, type, was }) => ({ name, type, ...(was === undefined ? {} : { was }) }))
   }
 
-  /** Fields that the contract dropped. */
+  /** Fields that `schema_change` made us drop. */
   get ignored(): string[] {
     return [...this.#fields.values()].filter(({ state }) => state === 'ignored').map(({ key }) => key)
   }
 
-  /** Fields whose columns the server fills by itself. */
+  /** Fields whose columns the server fills. */
   get generated(): string[] {
     return [...this.#fields.values()].filter(({ state }) => state === 'generated').map(({ key }) => key)
   }
@@ -95,7 +95,7 @@ export class Shape {
       const field = this.#fields.get(key)
       const inferred = inferType(kinds)
       const type = inferred === null ? null : postgresType(inferred)
-      // Whether values fit a column that was there before is for the encoder to see, which knows its type then.
+      // The encoder checks whether values fit an existing column, because it knows the column's type.
       if (field === undefined) this.#addField(key, type, change)
       else if (field.state === 'untyped') {
         field.type = type ?? 'text'
@@ -105,7 +105,7 @@ export class Shape {
     return change
   }
 
-  /** Fields of typed rows whose texts have to be looked at, in a table that may change. */
+  /** Fields of typed rows whose text has to be checked, in a table that may change. */
   watched(): WatchedField[] {
     return [...this.#fields.values()].flatMap(({ key, type, state, watched }, place) => {
       const fits = state === 'written' && watched && this.#contract !== 'discard' ? findTest(type) : null
@@ -113,7 +113,7 @@ export class Shape {
     })
   }
 
-  /** Their columns become text. */
+  /** Turns their columns into text. */
   absorbTexts(misfits: readonly WatchedField[]): ShapeChange {
     const change: ShapeChange = { added: [], widened: [] }
     for (const { key } of misfits) this.#widen(this.#fields.get(key)!, 'text', change)
@@ -152,7 +152,7 @@ export class Shape {
   }
 
   #chooseName(key: string): string {
-    // A field finds the column that an earlier run made for it, also where its name had to be cut.
+    // A field finds the column that an earlier run created for it, even if its name had to be shortened.
     const safe = makeSafe(key, postgresNames)
     if ((this.#columns.has(safe) || this.#generated.has(safe)) && !this.#taken.has(safe)) {
       this.#nameKey(key)
@@ -163,7 +163,7 @@ export class Shape {
     return name
   }
 
-  /** Makes a column for a field that has none. */
+  /** Creates a column for a field that has none. */
   #place(field: Field, change: ShapeChange): void {
     if (this.#strict) {
       if (this.#contract === 'fail') refuse(`the field ${field.key} is new`)
@@ -181,12 +181,12 @@ export class Shape {
     const column = this.#columns.get(field.name)!
     if (this.#strict) {
       if (this.#contract === 'fail') refuse(`values of ${field.key} no longer fit ${column.type}, they need ${type}`)
-      // The encoder drops single values of JSON lines; typed rows are never looked into, so the whole field goes.
+      // In JSON lines the encoder drops single values; typed rows are not inspected, so the whole field is dropped.
       if (this.#encoding !== 'ndjson') field.state = 'ignored'
       return
     }
     change.widened.push({ column: { name: column.name, type }, from: column.type })
-    // What is json takes everything to others, so only we know that it must become text.
+    // Others assume that json takes everything, so only this code knows that it must become text.
     if (column.type === 'jsonb' || column.type === 'json') field.was = column.type
     column.type = type
     field.type = type

@@ -1,6 +1,6 @@
 /**
- * Staging tables: rows of a run that are not visible yet, in a table beside the target named after pipeline, run and
- * attempt. A mark names the one it uses; a table that no mark names belongs to nobody and is swept.
+ * Staging tables: rows of a run that are not visible yet, in a table next to the target named after pipeline, run and
+ * attempt. A mark names the one it uses; a table that no mark names is orphaned and gets swept.
  */
 import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
@@ -11,7 +11,7 @@ import { findSwapObstacles } from './swap.ts'
 import { readColumns, type TableColumn } from './table.ts'
 
 const prefix = '_sluice_s_'
-/** Orders the records of a staged upsert, for where they lie in the table does not. */
+/** Orders the records of a staged upsert, because their physical order does not. */
 export const ordinalColumn = '_sluice_n'
 const abandonedAfter = '7 days'
 
@@ -21,9 +21,9 @@ export function stageName(owner: MarkOwner): string {
 }
 
 /**
- * Readies the stage of a new attempt, in the transaction that holds the mark. Where the source goes on from its cursor the
- * rows staged so far are taken over under the new name, which no older attempt knows; else they are dropped. Returns the
- * checkpoint that stands.
+ * Prepares the stage of a new attempt, in the transaction that holds the mark. If the source resumes, the rows staged
+ * so far are kept under the new name, which no older attempt knows; otherwise they are dropped. Returns the checkpoint
+ * that counts.
  */
 export async function prepareStage(
   session: Session,
@@ -44,14 +44,14 @@ export async function prepareStage(
   return goesOn ? mark.checkpoint : 0
 }
 
-/** Drops what an earlier run staged; this one writes to the table itself. */
+/** Drops what an earlier run staged; this one writes to the table directly. */
 export async function dropStage(session: Session, owner: MarkOwner, mark: MarkRow): Promise<void> {
   if (mark.stage === null) return
   await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: owner.schema, table: mark.stage })}`)
   await setStage(session, owner, { checkpoint: mark.checkpoint, stage: null, reset: false })
 }
 
-/** How the stage of a replace begins: like its target where it may take its place, else with the loaded columns alone. */
+/** Creates the stage of a replace: like its target if it may take its place, else with the loaded columns only. */
 export async function createStage(
   session: Session,
   stage: TableName,
@@ -74,7 +74,7 @@ export async function createStage(
   await session.script(`CREATE TABLE ${quoteTable(stage)} (${parts.join(', ')})`)
 }
 
-/** Drops stages that no mark names, and those of pipelines that have not been heard of for days. */
+/** Drops stages that no mark names, and those of pipelines that have been inactive for days. */
 export async function sweepStages(session: Session, owner: MarkOwner): Promise<void> {
   const marks = marksOf(owner.schema)
   const rows = await session.query(
@@ -85,7 +85,7 @@ export async function sweepStages(session: Session, owner: MarkOwner): Promise<v
     { name: readText },
   )
   for (const { name } of rows) {
-    // Between the list and the drop a mark may have come to name it: look again with the name's mark in hand.
+    // Between the list and the drop a mark may have started to use it: check again while holding the lock.
     await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
     try {
       const [named] = await session.query(

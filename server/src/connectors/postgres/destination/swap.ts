@@ -1,10 +1,11 @@
 /**
- * Putting a staged table in the place of the old one, within the publishing transaction: it gets the old one's owner,
+ * Replaces the old table by a staged one within the publishing transaction: the stage gets the old table's owner,
  * grants, comments, options, indexes and keys, then its name.
  *
- * A swap is not right for every table. What refers to the old table (a view, a foreign key, a trigger, a publication)
- * would be lost with it; such tables have their rows exchanged instead (publish.ts). And a session with a snapshot older
- * than the staged rows would find the new table empty, as after a TRUNCATE; while there is one the rows are exchanged too.
+ * Not every table can be swapped. Whatever refers to the old table (a view, a foreign key, a trigger, a publication)
+ * would be lost with it; such tables have their rows exchanged instead (publish.ts). And a session with a snapshot
+ * older than the staged rows would find the new table empty, as after a TRUNCATE; while such a session exists, rows are
+ * exchanged too.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
@@ -50,7 +51,7 @@ export async function findSwapObstacles(session: Session, name: TableName): Prom
 
 const SNAPSHOT_WAIT_MS = 3000
 
-/** Waits a moment for sessions whose snapshot is not newer than `transaction`. False where some stay. */
+/** Waits a moment for sessions whose snapshot is not newer than `transaction`. False if some remain. */
 export async function waitForOlderSnapshots(
   session: Session,
   signal: AbortSignal,
@@ -76,7 +77,7 @@ export async function waitForOlderSnapshots(
 const indexRow = {
   name: readText,
   definition: readText,
-  /** What comes before the access method in the definition. */
+  /** The part of the definition before the access method. */
   head: readText,
   is_unique: readBoolean,
   constraint_definition: orNull(readText),
@@ -88,7 +89,7 @@ export interface Renames {
   to: string
 }
 
-/** Builds the old table's indexes and keys on the stage. Long work, done before anything is locked. */
+/** Builds the old table's indexes and keys on the stage. Slow, so it is done before anything is locked. */
 export async function copyIndexes(session: Session, from: TableName, stage: TableName): Promise<Renames[]> {
   const rows = await session.query(
     `SELECT i.relname::text AS name, pg_get_indexdef(i.oid) AS definition,
@@ -118,7 +119,7 @@ export async function copyIndexes(session: Session, from: TableName, stage: Tabl
   return renames
 }
 
-/** Owner, grants, comment and options of the old table. Short work. */
+/** Copies owner, grants, comment and options of the old table. Fast. */
 export async function copyProperties(session: Session, from: TableName, stage: TableName): Promise<void> {
   const [row] = await session.query(
     `SELECT relowner::regrole::text AS owner, relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) AS own,
@@ -137,7 +138,7 @@ export async function copyProperties(session: Session, from: TableName, stage: T
     await session.script(`ALTER TABLE ${table} SET (${options.join(', ')})`)
   }
   await copyGrants(session, from, stage)
-  // Last, for the new owner's rights count from here on.
+  // Last, because from here on the new owner's privileges apply.
   if (!row.own) await session.script(`ALTER TABLE ${table} OWNER TO ${row.owner}`)
 }
 
@@ -148,7 +149,7 @@ async function copyGrants(session: Session, from: TableName, stage: TableName): 
           UNION ALL SELECT t.attacl, c.relowner, t.attname::text FROM pg_attribute t JOIN pg_class c ON c.oid = t.attrelid
           WHERE t.attrelid = to_regclass($1) AND t.attnum > 0 AND NOT t.attisdropped) AS a,
          LATERAL aclexplode(a.acl) AS g WHERE g.grantee <> a.owner`
-  // The role's default privileges may have given the new table what the old one has not.
+  // The role's default privileges may have granted more on the new table than the old one has.
   const defaults = await session.query(grants, [quoteTable(stage)], { privilege: readText, grantee: readText })
   for (const { privilege, grantee } of defaults)
     await session.script(`REVOKE ${privilege} ON ${quoteTable(stage)} FROM ${grantee}`)
@@ -164,7 +165,9 @@ async function copyGrants(session: Session, from: TableName, stage: TableName): 
   }
 }
 
-/** The old table goes and the stage takes its name. Needs the lock that readers wait for; nothing slow happens here. */
+/**
+ * Drops the old table and gives the stage its name. Needs the lock that readers wait for; nothing slow happens here.
+ */
 export async function swapTables(
   session: Session,
   target: TableName,

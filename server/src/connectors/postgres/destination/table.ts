@@ -1,18 +1,18 @@
-/** The shape of a table in the target database, read and changed. */
+/** Reads and changes the shape of a table in the target database. */
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { normalizeType } from '../shared/type-names.ts'
 import { orNull, readText } from '../shared/values.ts'
 
-/** A column with the name that PostgreSQL has for its type (type-names.ts: one name for each). */
+/** A column with PostgreSQL's name for its type (type-names.ts: one name per type). */
 export interface TableColumn {
   name: string
   type: string
-  /** What it was when the table was looked at, where only that one may become `type`: others may have widened it since. */
+  /** The type when the table was inspected, if only that type may become `type`: others may have widened it since. */
   was?: string | undefined
 }
 
-/** Null where there is no such table. Generated columns are left out: nobody can write them. */
+/** Null if there is no such table. Generated columns are left out, because they cannot be written. */
 export async function readColumns(session: Session, name: TableName): Promise<TableColumn[] | null> {
   const rows = await session.query(
     `SELECT a.attname::text AS name, format_type(a.atttypid, a.atttypmod) AS type
@@ -26,12 +26,12 @@ export async function readColumns(session: Session, name: TableName): Promise<Ta
   return rows.flatMap(({ name, type }) => (name === null || type === null ? [] : [{ name, type: normalizeType(type) }]))
 }
 
-/** Columns that the server fills by itself and that nobody can write. */
+/** Columns that the server generates and that cannot be written. */
 export async function readGeneratedColumns(session: Session, name: TableName): Promise<Set<string>> {
   return readColumnNames(session, name, "a.attgenerated <> ''")
 }
 
-/** Identity columns that take a value only at the moment their row is made, and only by OVERRIDING. */
+/** GENERATED ALWAYS identity columns: they take a value only on INSERT with OVERRIDING. */
 export async function readAlwaysIdentities(session: Session, name: TableName): Promise<Set<string>> {
   return readColumnNames(session, name, "a.attidentity = 'a'")
 }
@@ -46,7 +46,7 @@ async function readColumnNames(session: Session, name: TableName, condition: str
   return new Set(rows.map((row) => row.name))
 }
 
-/** INSERT … SELECT of the columns, which may be none: rows of nothing but defaults then. */
+/** INSERT … SELECT of the columns. With no columns, the rows consist of defaults. */
 export function insertSql(target: TableName, names: readonly string[], from: { list?: string; rest: string }): string {
   const list = names.map(quoteName).join(', ')
   const columns = names.length === 0 ? '' : ` (${list}) OVERRIDING SYSTEM VALUE`
@@ -78,7 +78,7 @@ function convert(column: string, from: string, to: string): string {
     // As it was written in the records: ISO 8601 with a T, and Z for UTC.
     return `regexp_replace(to_json(${column}) #>> '{}', '\\+00:00$', 'Z')`
   }
-  // A float becomes the decimal that it is written as; the cast alone would round it to fifteen digits.
+  // A float becomes the decimal in which it is written; a direct cast would round it to fifteen digits.
   if (to.startsWith('numeric') && from.startsWith('float')) return `${column}::text::${to}`
   return `${column}::${to}`
 }

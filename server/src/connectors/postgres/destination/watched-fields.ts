@@ -1,11 +1,11 @@
 /**
- * Text columns of a source whose target column is stricter. As long as every text is a uuid, a uuid column stays one, as
- * whoever made the table wants it. The first text that is not makes the column text, because otherwise every run would
- * fail from then on. Typed rows are not parsed otherwise, so only these fields are looked at.
+ * Text columns of a source whose target column is stricter. As long as every text is a valid uuid, a uuid column stays
+ * a uuid column. The first text that is not turns the column into text, because otherwise every further run would fail.
+ * Typed rows are not parsed otherwise, so only these fields are checked.
  */
 import { unescapeField } from '../../types/tsv.ts'
 
-/** Whether PostgreSQL reads the text by itself. */
+/** Whether PostgreSQL can parse the text. */
 type Fits = (text: string) => boolean
 
 const UUID = /^\{?([0-9a-f]{4}-?){7}[0-9a-f]{4}\}?$/i
@@ -13,7 +13,7 @@ const UUID = /^\{?([0-9a-f]{4}-?){7}[0-9a-f]{4}\}?$/i
 const isJson: Fits = (text) => {
   try {
     JSON.parse(text)
-    // Neither json nor jsonb has a text with it.
+    // Neither json nor jsonb can store it.
     return !text.includes('\\u0000')
   } catch {
     return false
@@ -22,19 +22,19 @@ const isJson: Fits = (text) => {
 
 const tests: Record<string, Fits> = { uuid: (text) => UUID.test(text), json: isJson, jsonb: isJson }
 
-/** Null where the column is not one of these. */
+/** Null if the column has no such test. */
 export function findTest(type: string): Fits | null {
   return tests[type] ?? null
 }
 
 export interface WatchedField {
-  /** The field's place in the rows. */
+  /** The field's index in the rows. */
   place: number
   key: string
   fits: Fits
 }
 
-/** The watched fields that some row has an unfitting text in. */
+/** The watched fields with a text that does not fit in some row. */
 export function findMisfits(rows: Buffer, watched: readonly WatchedField[]): WatchedField[] {
   const text = rows.toString('utf8')
   const left = new Set(watched)

@@ -1,7 +1,7 @@
 /**
- * What a column of a table must become before other values fit. It keeps its type where it holds them already, and where
- * PostgreSQL itself reads them or says no (a text that holds uuids still goes into a uuid column); what it would round, cut
- * or move by a zone widens it (types/widening.ts), and where no type of its family holds both, it becomes text.
+ * The type that a column needs before other values fit. It keeps its type if it can hold them, or if PostgreSQL itself parses
+ * or refuses them (texts with uuids still go into a uuid column). Values that it would round, truncate or shift by a zone
+ * widen it (types/widening.ts); if no type of its family holds both, it becomes text.
  */
 import type { Encoding } from '../../contract.ts'
 import { Kind, type Kinds, widenType } from '../../types/kinds.ts'
@@ -11,11 +11,11 @@ import { neutralType, type PostgresType, parsePostgresType, postgresType } from 
 const isJson = (base: string): boolean => base === 'json' || base === 'jsonb'
 const isText = (base: string): boolean => base === 'text' || base === 'varchar' || base === 'bpchar'
 
-/** Types whose sizes are digits of a second; without any there are six. */
+/** Types whose size is the number of fractional digits; six by default. */
 const timed = ['time', 'timetz', 'timestamp', 'timestamptz']
 const MOST_FRACTION = 6
 
-/** The most characters that a value of these types is written with. */
+/** The maximum length of a value of these types as text. */
 const lengths: Record<string, number> = { boolean: 5, int2: 6, int4: 11, int8: 20, uuid: 36, date: 13 }
 
 /**
@@ -50,7 +50,7 @@ function sameFamily(from: PostgresType, to: PostgresType): boolean {
   return from.base === to.base && timed.includes(from.base)
 }
 
-/** More digits of a second, and for an interval all of its fields. */
+/** More fractional digits, and for an interval all of its fields. */
 function widenFraction(from: PostgresType, to: PostgresType): string | null {
   const fraction = to.sizes[0] ?? MOST_FRACTION
   const kept = from.sizes[0] ?? MOST_FRACTION
@@ -62,7 +62,7 @@ function widenFraction(from: PostgresType, to: PostgresType): string | null {
 
 function widenAcross(have: string, from: PostgresType, declared: string, to: PostgresType): string | null {
   const own = neutralType(have)
-  // Not ours to judge: inet, ranges, enums, uuid and the like read a text by themselves, or refuse it.
+  // Not ours to judge: inet, ranges, enums, uuid and the like parse a text themselves, or refuse it.
   if (own === 'text' || own === 'uuid')
     return isText(to.base) || (from.base === 'inet' && to.base === 'cidr') ? null : 'text'
   const other = neutralType(declared)
@@ -74,7 +74,7 @@ function widenAcross(have: string, from: PostgresType, declared: string, to: Pos
   return common === other ? declared : postgresType(common)
 }
 
-/** The type for a column of `have` once values of these kinds must fit too, each of which did not. */
+/** The type for a column of `have` that must also hold values of these kinds, none of which fit so far. */
 export function widenForValues(have: string, kinds: Kinds): string | null {
   const { base, sizes, list } = parsePostgresType(have)
   if (timed.includes(base) && sizes.length > 0 && !list) {
@@ -87,7 +87,7 @@ export function widenForValues(have: string, kinds: Kinds): string | null {
   return wider === null ? null : postgresType(wider)
 }
 
-/** Digits of a second that a column keeps, where it does not keep all six. */
+/** How many fractional digits of a second a column keeps, if fewer than six. */
 export function fractionOf(type: string): number | undefined {
   const { base, sizes, list } = parsePostgresType(type)
   return timed.includes(base) && !list ? sizes[0] : undefined

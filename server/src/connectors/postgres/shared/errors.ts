@@ -1,7 +1,7 @@
 /**
- * What a failure of PostgreSQL means to the engine: whether the owner must change something (config, auth) or trying
- * again may help. Messages of the server are passed on, for they name tables, columns and values; they never hold a
- * password. The driver's own errors are rewritten.
+ * Classifies PostgreSQL failures for the engine: whether the owner must change something (config, auth) or a retry may
+ * help. Messages of the server are passed on, because they name tables, columns and values; they never hold a password.
+ * The driver's messages are rewritten.
  */
 
 import { EgressFailed, EgressRefused } from '../../../egress/policy.ts'
@@ -19,7 +19,7 @@ export const sqlState = {
   queryCanceled: '57014',
 } as const
 
-/** Which side of a pipeline speaks: the kind of everything that is neither config nor auth. */
+/** Which side of a pipeline failed: the kind of every error that is neither config nor auth. */
 export type Side = 'source' | 'destination'
 
 interface ServerError {
@@ -39,7 +39,7 @@ function isServerError(error: unknown): boolean {
   return typeof (error as { severity?: unknown } | null)?.severity === 'string'
 }
 
-/** The connection is gone and nobody knows what became of the last statement. */
+/** The connection is gone, and the outcome of the last statement is unknown. */
 export function isLostConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   if (isServerError(error)) return /^(08|57P0)/.test(codeOf(error) ?? '')
@@ -49,7 +49,7 @@ export function isLostConnection(error: unknown): boolean {
 export function explainFailure(error: unknown, side: Side, where: string): Error {
   if (error instanceof ConnectorError) return error
   if (error instanceof EgressRefused) {
-    return new ConnectorError('config', `${where} may not be reached: ${error.message}`, { cause: error })
+    return new ConnectorError('config', `${where} is not allowed: ${error.message}`, { cause: error })
   }
   if (error instanceof EgressFailed)
     return new ConnectorError(side, `${where} cannot be reached: ${error.message}`, { transient: true, cause: error })
@@ -69,18 +69,17 @@ function explainServerError(error: ServerError, side: Side, where: string): Conn
 }
 
 function judge(code: string, side: Side): { kind: FailureKind; transient: boolean; advice?: string } {
-  if (code.startsWith('28'))
-    return { kind: 'auth', transient: false, advice: 'Check user, password and the rules for connecting' }
+  if (code.startsWith('28')) return { kind: 'auth', transient: false, advice: 'Check user, password and pg_hba.conf' }
   if (code === '3D000') return { kind: 'config', transient: false, advice: 'Check the name of the database' }
   if (code === sqlState.insufficientPrivilege)
-    return { kind: 'auth', transient: false, advice: 'Grant the role this right' }
+    return { kind: 'auth', transient: false, advice: 'Grant the role this privilege' }
   if (code === sqlState.queryCanceled)
     return {
       kind: side,
       transient: true,
-      advice: 'It took longer than the statement time-out, or somebody cancelled it',
+      advice: 'It exceeded the statement timeout, or it was cancelled on the server',
     }
-  // Syntax errors and missing objects: what the settings or the stream name.
+  // Syntax errors and missing objects: caused by the settings or the stream name.
   if (code.startsWith('42') || code.startsWith('3F') || code === '0A000') return { kind: 'config', transient: false }
   const transient = /^(08|40|53|55|57|58|XX)/.test(code)
   return { kind: side, transient }
@@ -89,7 +88,7 @@ function judge(code: string, side: Side): { kind: FailureKind; transient: boolea
 function explainDriverError(error: Error, side: Side, where: string): Error {
   const code = codeOf(error) ?? ''
   if (/certificate|self.signed|TLS|SSL/i.test(`${code} ${error.message}`)) {
-    return new ConnectorError('config', `${where} does not agree on TLS: ${error.message}. Check \`tls\``, {
+    return new ConnectorError('config', `${where} TLS negotiation failed: ${error.message}. Check \`tls\``, {
       cause: error,
     })
   }
@@ -102,6 +101,6 @@ function explainDriverError(error: Error, side: Side, where: string): Error {
     code === 'ETIMEDOUT' ||
     /terminated|timeout|closed|ended|not queryable/i.test(error.message)
   if (lost) return new ConnectorError(side, `${where}: the connection was lost`, { transient: true, cause: error })
-  // Not of the driver: ours, and it says so itself.
+  // Not an error of the driver but one of ours, which is already clear.
   return error
 }

@@ -5,7 +5,7 @@ export function quoteName(name: string): string {
 }
 
 export function quoteText(value: string): string {
-  // The E form reads backslashes the same way whatever standard_conforming_strings says.
+  // E'' strings treat backslashes the same way whatever standard_conforming_strings is.
   return value.includes('\\')
     ? `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
     : `'${value.replaceAll("'", "''")}'`
@@ -20,7 +20,7 @@ export function quoteTable({ schema, table }: TableName): string {
   return `${quoteName(schema)}.${quoteName(table)}`
 }
 
-/** `schema.table`; a part that holds a dot or a quote is written as SQL writes it, in double quotes. */
+/** `schema.table`; a part that contains a dot or a quote is written in double quotes, as in SQL. */
 export function formatStream({ schema, table }: TableName): string {
   return `${formatPart(schema)}.${formatPart(table)}`
 }

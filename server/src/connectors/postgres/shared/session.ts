@@ -1,7 +1,7 @@
 /**
- * A connection to PostgreSQL over a socket that `egress` has vetted, with every setting that changes how values are
- * written pinned, and with the time-outs that make the server drop a session whose owner is gone: keep-alive for a dead
- * machine, idle-in-transaction for a stopped process, the connection check for one that left in the middle of a query.
+ * A connection to PostgreSQL over a socket that `egress` has vetted. Every setting that affects how values are written
+ * is pinned, and timeouts make the server drop a session whose client is gone: keep-alive for a dead machine,
+ * idle-in-transaction for a stopped process, the connection check for one that left in the middle of a query.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -20,14 +20,14 @@ export interface SessionOptions {
   egress: Egress
   signal: AbortSignal
   side: Side
-  /** Shown in pg_stat_activity; a later attempt finds and ends an earlier one by it. */
+  /** Shown in pg_stat_activity; a later attempt uses it to find and end an earlier one. */
   application: string
   readOnly?: boolean
   /** 0: none. */
   statementTimeoutSeconds?: number
-  /** A transaction that only holds a snapshot may wait for as long as its reader needs. 0: none. Default 60. */
+  /** A transaction that only holds a snapshot may wait as long as its reader needs. 0: none. Default 60. */
   idleInTransactionSeconds?: number
-  /** Names in a query of the user's own are found as the role finds them; ours are always qualified. */
+  /** Names in a user's query are resolved by the role's search path; ours are always qualified. */
   keepSearchPath?: boolean
 }
 
@@ -35,21 +35,21 @@ export interface Session {
   readonly client: pg.Client
   /** 180004 for 18.4. */
   readonly version: number
-  /** The rows, with the columns that `shape` names and in the types that it gives them. */
+  /** The rows, with the columns that `shape` names, converted to its types. */
   query<S extends Shape = Record<never, never>>(text: string, values?: unknown[], shape?: S): Promise<RowOf<S>[]>
   /** Several statements in one round trip, without parameters. */
   script(text: string): Promise<void>
-  /** The error for an answer that no PostgreSQL gives. */
+  /** The error for an answer that no PostgreSQL server would give. */
   violation(reason: string): ConnectorError
-  /** Ends politely. Never throws. */
+  /** Closes gracefully. Never throws. */
   close(): Promise<void>
-  /** Cuts the line at once; the server rolls back what is open. */
+  /** Drops the connection at once; the server rolls back what is open. */
   destroy(): void
 }
 
 /** From the first byte to the pinned settings. */
 const openTimeoutMs = 15_000
-/** On top of the statement timeout, for the server to notice and to say so. */
+/** Added to the statement timeout, so that the server's own error can arrive first. */
 const silenceMarginMs = 60_000
 const defaultIdleSeconds = 60
 
@@ -75,7 +75,7 @@ async function connect(target: Target, options: SessionOptions): Promise<Session
   const silence = (seconds: number) =>
     new ConnectorError(side, `${describeTarget(target)} has not answered for ${seconds} seconds`, { transient: true })
   const socket = await options.egress.connect(target.host, target.port, { signal })
-  // Without a listener an error that comes before the driver listens would end the process.
+  // Without a listener, an error that arrives before the driver listens would end the process.
   socket.on('error', () => {})
   let late = false
   let stream: { destroy(): unknown } = socket
@@ -104,7 +104,7 @@ async function connect(target: Target, options: SessionOptions): Promise<Session
   }
 }
 
-const lateAnswer = `did not let us in within ${openTimeoutMs / 1000} seconds`
+const lateAnswer = `did not complete the login within ${openTimeoutMs / 1000} seconds`
 
 function toSilence(timeoutSeconds: number): number | null {
   return timeoutSeconds > 0 ? timeoutSeconds * 1000 + silenceMarginMs : null
@@ -133,7 +133,7 @@ async function login(
     // TLS was put on the socket before the driver got it.
     ssl: false,
     application_name: options.application.slice(0, 63),
-    // The driver calls the methods of a socket, and a guarded one has those that it calls.
+    // The driver only calls socket methods that GuardedSocket implements.
     stream: () => guarded as unknown as Duplex,
     types: textParsers,
     scramMaxIterations: MOST_SCRAM_ROUNDS,
@@ -147,7 +147,7 @@ async function login(
   return { client, version: version() }
 }
 
-/** What the driver writes to. */
+/** The stream that the driver writes to. */
 export function streamOf(client: pg.Client): GuardedSocket {
   return (client as unknown as { connection: { stream: GuardedSocket } }).connection.stream
 }
@@ -173,7 +173,7 @@ async function pinSettings(client: pg.Client, version: number, options: SessionO
     standard_conforming_strings: 'on',
     statement_timeout: `${options.statementTimeoutSeconds ?? 0}s`,
     lock_timeout: '0',
-    // Nobody reads them, and a trigger may raise one for every row.
+    // They are not read, and a trigger may raise one for every row.
     client_min_messages: 'error',
     idle_in_transaction_session_timeout: `${options.idleInTransactionSeconds ?? defaultIdleSeconds}s`,
     tcp_keepalives_idle: '30',
@@ -187,7 +187,7 @@ async function pinSettings(client: pg.Client, version: number, options: SessionO
   await client.query(`SELECT ${calls.join(', ')}`)
 }
 
-/** 180004 for 18.4, from what the server says of itself at the start; 0 where it says nothing of the kind. */
+/** 180004 for 18.4, as the server reports it at startup; 0 if it reports nothing of the kind. */
 function watchVersion(client: pg.Client): () => number {
   let version = 0
   const { connection } = client as unknown as { connection: NodeJS.EventEmitter }
@@ -219,7 +219,7 @@ function createSession({ client, version, destroy, violation, guarded }: Session
       const { rows } = await client.query<Record<string, string | null>>(text, values).catch(report)
       const read = readRows(rows, shape ?? ({} as S))
       if (Array.isArray(read)) return read
-      throw violation(`it answered a query without a value that fits the column ${read.wrong}`)
+      throw violation(`it answered a query without a valid value for the column ${read.wrong}`)
     },
     async script(text) {
       await client.query(text).catch(report)

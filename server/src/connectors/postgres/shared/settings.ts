@@ -1,17 +1,17 @@
 /**
- * Where a PostgreSQL is and how to get in: the settings both connectors share, read into one `Target`. An address is a
- * way in for whoever types it, so everything that could name a folder, a file or a second host is refused, and TLS
- * material comes as PEM text. The `url` is parsed here and never reaches a driver.
+ * Where a PostgreSQL server is and how to log in: the settings both connectors share, resolved to one `Target`. An
+ * address is attacker-controlled, so everything that could name a folder, a file or a second host is refused, and TLS
+ * material is given as PEM text. The `url` is parsed here and never reaches a driver.
  */
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
 import { ConnectorError, secret } from '../../contract.ts'
 
-/** As libpq has them, without `allow`, which encrypts as little as it may. */
+/** As in libpq, without `allow`, which prefers not to encrypt. */
 const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 type TlsMode = (typeof tlsModes)[number]
 
-/** They have no `default` in the schema: filled in, they would stand beside an `url` that says otherwise. */
+/** Not `default`s in the schema: filled in, they would contradict a `url` that says otherwise. */
 const DEFAULT_PORT = 5432
 const DEFAULT_TLS_MODE: TlsMode = 'prefer'
 
@@ -43,15 +43,13 @@ export const connectionSettings = {
     secret(
       Type.String({
         description:
-          'postgres://user:password@host:5432/database?sslmode=require. Instead of the single settings below.',
+          'postgres://user:password@host:5432/database?sslmode=require. Replaces the separate settings below.',
       }),
     ),
   ),
   host: Type.Optional(Type.String({ minLength: 1, description: 'Host name or address of the server.' })),
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: `Default ${DEFAULT_PORT}.` })),
-  database: Type.Optional(
-    Type.String({ minLength: 1, description: 'Name of the database. Default: that of the user.' }),
-  ),
+  database: Type.Optional(Type.String({ minLength: 1, description: 'Name of the database. Default: the user name.' })),
   user: Type.Optional(Type.String({ minLength: 1, description: 'Name of the role to log in as.' })),
   password: Type.Optional(secret(Type.String({ description: 'Password of the role.' }))),
   tls: Type.Optional(tls),
@@ -74,8 +72,8 @@ type Parts = Omit<ConnectionSettings, 'url'>
 export function resolveTarget(settings: ConnectionSettings): Target {
   const parts = settings.url === undefined ? settings : readUrl(settings.url, settings)
   const host = parts.host
-  if (host === undefined) throw refuse('there is no `host`: give `url`, or `host`, `database`, `user` and `password`')
-  if (parts.user === undefined) throw refuse('there is no `user`: give the name of the role to log in as')
+  if (host === undefined) throw refuse('`host` is missing: give `url`, or `host`, `database`, `user` and `password`')
+  if (parts.user === undefined) throw refuse('`user` is missing: give the name of the role to log in as')
   checkHost(host)
   for (const name of ['ca', 'cert', 'key'] as const) {
     const text = parts.tls?.[name]
@@ -85,7 +83,7 @@ export function resolveTarget(settings: ConnectionSettings): Target {
   }
   const { ca, cert, key, mode } = parts.tls ?? {}
   if ((cert === undefined) !== (key === undefined))
-    throw refuse('`tls.cert` and `tls.key` belong together: give both or none')
+    throw refuse('`tls.cert` and `tls.key` belong together: give both or neither')
   return {
     host,
     port: parts.port ?? DEFAULT_PORT,
@@ -104,7 +102,7 @@ function refuse(message: string): ConnectorError {
   return new ConnectorError('config', `The postgres settings cannot be used: ${message}.`)
 }
 
-/** A host that begins with a slash or an at sign is a unix socket to PostgreSQL's drivers. */
+/** PostgreSQL drivers treat a host that starts with a slash or an at sign as a unix socket. */
 function checkHost(host: string): void {
   if (isIP(host) !== 0) return
   if (!/^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9.])?$/.test(host)) {
@@ -114,14 +112,14 @@ function checkHost(host: string): void {
 
 function readUrl(text: string, settings: ConnectionSettings): Parts {
   for (const name of ['host', 'port', 'database', 'user', 'password'] as const) {
-    if (settings[name] !== undefined) throw refuse(`\`${name}\` is given beside \`url\`; give one of them`)
+    if (settings[name] !== undefined) throw refuse(`\`${name}\` and \`url\` are both given; give only one of them`)
   }
   let url: URL
   try {
     url = new URL(text)
   } catch {
     throw refuse(
-      '`url` is no address; write postgres://user:password@host:5432/database, with special characters percent-encoded',
+      '`url` is not a valid URL; write postgres://user:password@host:5432/database, with special characters percent-encoded',
     )
   }
   if (url.protocol !== 'postgres:' && url.protocol !== 'postgresql:')
@@ -141,7 +139,7 @@ function readParameter(parts: Parts, name: string, value: string): void {
   if (name === 'application_name' || name === 'connect_timeout') return
   if (name !== 'sslmode') {
     throw refuse(
-      `the parameter \`${name}\` in \`url\` is not allowed; only sslmode is, and certificates belong into \`tls\` as PEM text`,
+      `the parameter \`${name}\` in \`url\` is not allowed; only sslmode is, and certificates belong in \`tls\` as PEM text`,
     )
   }
   if (!tlsModes.includes(value as TlsMode)) throw refuse(`sslmode in \`url\` must be one of ${tlsModes.join(', ')}`)
@@ -152,6 +150,6 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw refuse('`url` has a % that encodes nothing; write it as %25')
+    throw refuse('`url` has a % that is not an escape; write it as %25')
   }
 }

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL's own names of types: one spelling for each, what they are to everybody else, and which of them may stand in
- * a statement. What a column is called by the system that holds it becomes part of the SQL that makes a table elsewhere,
- * so a system that lies about it must not get to write that SQL.
+ * PostgreSQL's type names: one spelling for each, their neutral types, and which of them may appear in a statement. A
+ * type name from a source becomes part of the SQL that creates a table elsewhere, so a malicious source must not be
+ * able to inject SQL through it.
  */
 import { type Column, ConnectorError } from '../../contract.ts'
 import { type BaseType, type ColumnType, formatType, isColumnType, partsOf } from '../../types/column-types.ts'
@@ -36,7 +36,7 @@ const aliases: Record<string, string> = {
 export interface PostgresType {
   /** `int8`, `timestamptz`; `interval` with its fields, as `interval day to second`. */
   base: string
-  /** What stands in parentheses: lengths, precisions. */
+  /** The numbers in parentheses: lengths, precisions. */
   sizes: number[]
   list: boolean
 }
@@ -80,12 +80,12 @@ const neutral: Record<string, BaseType> = {
   jsonb: 'json',
 }
 
-/** What a type of PostgreSQL is to everybody else: `text` where only PostgreSQL has it. */
+/** The neutral type of a PostgreSQL type: `text` if only PostgreSQL has it. */
 export function neutralType(type: string): ColumnType {
   const { base, sizes, list } = parsePostgresType(type)
   const known = base.startsWith('interval') ? 'interval' : (neutral[base] ?? 'text')
   const [precision, scale = 0] = sizes
-  // A numeric may also have a negative scale, or one beyond its precision; nobody else has such a type.
+  // A numeric may also have a negative scale, or one beyond its precision; no other system has such types.
   const fixed = known === 'decimal' && precision !== undefined && scale >= 0 && scale <= precision
   return formatType(fixed ? { base: known, precision, scale, list } : { base: known, list })
 }
@@ -109,10 +109,10 @@ const own: Record<BaseType, string> = {
   json: 'jsonb',
 }
 
-/** The most digits that a numeric with a fixed number of them may have. */
+/** The maximum precision of a numeric. */
 const MOST_DIGITS = 1000
 
-/** PostgreSQL's name for a type of the contract. */
+/** PostgreSQL's name for a neutral type. */
 export function postgresType(type: ColumnType): string {
   const { base, precision, scale, list } = partsOf(type)
   const fixed = precision !== undefined && scale !== undefined && precision <= MOST_DIGITS
@@ -121,12 +121,12 @@ export function postgresType(type: ColumnType): string {
 
 const SYSTEM = 'postgres'
 
-/** A column of PostgreSQL as the contract describes columns. */
+/** A PostgreSQL column as the contract describes columns. */
 export function describeColumn(name: string, type: string): Column {
   return { name, type: neutralType(type), native: { system: SYSTEM, type: normalizeType(type) } }
 }
 
-/** The type that a table gets for a column that a source declares: its own, where the source is a PostgreSQL too. */
+/** The type that a table gets for a column that a source declares: the native one if the source is PostgreSQL too. */
 export function declaredType({ name, type, native }: Column): string {
   if (!isColumnType(type)) throw wrongType(name, type)
   if (native?.system !== SYSTEM) return postgresType(type)
@@ -141,7 +141,10 @@ function wrongType(name: string, type: string): ConnectorError {
   )
 }
 
-/** The same for a column kept from an earlier run, which may have gone to another database: what only that one knew is text here. */
+/**
+ * The same for a column stored from an earlier run, which may have loaded another database: types specific to that one
+ * become text.
+ */
 export function keptType({ type, native }: Column): string {
   if (native?.system === SYSTEM && isTypeName(native.type)) return normalizeType(native.type)
   return isColumnType(type) ? postgresType(type) : 'text'

@@ -1,11 +1,11 @@
 /**
- * Values of a result. The driver hands them over as the text that the server sent: its own parsers take seconds for a
- * timestamp of 40,000 digits and believe the types that the server names. A query says what it expects of each column,
- * and everything else is refused here, so that a server that lies gets an error and never an `undefined` into our code.
+ * Values of a result. The driver returns them as the text that the server sent: its own parsers take seconds for a
+ * timestamp of 40,000 digits and trust the types that the server names. A query states what it expects of each column,
+ * and everything else is refused here, so that a malicious server gets an error and never an `undefined` into our code.
  */
 import type { Json } from '../../../json/json.ts'
 
-/** Gives the value, or undefined where the text is none. */
+/** Returns the value, or undefined if the text is not valid. */
 export type ValueReader<T> = (text: string | null) => T | undefined
 
 export type Shape = Readonly<Record<string, ValueReader<unknown>>>
@@ -23,7 +23,7 @@ export const readInteger: ValueReader<number> = (text) => {
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-/** Deeper values would overflow the stack of whoever writes them again. */
+/** Deeper values would overflow the stack when they are serialised again. */
 const DEEPEST_JSON = 1000
 
 export const readJson: ValueReader<Json> = (text) => {
@@ -60,10 +60,10 @@ export function orNull<T>(reader: ValueReader<T>): ValueReader<T | null> {
   return (text) => (text === null ? null : reader(text))
 }
 
-/** Passed on to the driver in place of its parsers. */
+/** Given to the driver in place of its parsers. */
 export const textParsers = { getTypeParser: () => (text: string) => text }
 
-/** The rows as the shape has them, or the name of a column that the server did not give as it was asked to. */
+/** The rows in the given shape, or the name of a column that is not as it was asked for. */
 export function readRows<S extends Shape>(rows: readonly object[], shape: S): RowOf<S>[] | { wrong: string } {
   const readers = Object.entries(shape)
   const read: RowOf<S>[] = []

@@ -1,7 +1,7 @@
 /**
- * COPY … TO STDOUT as pages of whole rows. PostgreSQL frames every row; taking the frames off by hand, straight from the
- * socket into the page that is handed on, costs one copy of the bytes and half the time of a general parser. While a page
- * waits to be taken the socket is paused, so a slow reader slows the server and never fills our memory.
+ * COPY … TO STDOUT as pages of whole rows. PostgreSQL frames every row; stripping the frames by hand, straight from the
+ * socket into the page, costs one copy of the bytes and half the time of a general parser. While a page waits to be
+ * taken the socket is paused (backpressure), so a slow reader slows the server down and never fills our memory.
  */
 import type { Submittable } from 'pg'
 import { ConnectorError } from '../../contract.ts'
@@ -13,7 +13,7 @@ export interface Rows {
 }
 
 const PAGE_BYTES = 256 * 1024
-/** A row is held in memory until its end has come, and again in larger memory as it grows. */
+/** A row is buffered until it is complete, and copied to a larger buffer as it grows. */
 const MOST_ROW_BYTES = 128 * 1024 * 1024
 const NEWLINE = 10
 const frame = {
@@ -38,14 +38,14 @@ class CopyOut implements Submittable {
   readonly #pageBytes: number
   #stream: Wire['stream'] | null = null
   #passOn: DataListener | null = null
-  /** An incomplete frame head, at most four bytes. */
+  /** An incomplete frame header, at most four bytes. */
   #head: Buffer = Buffer.alloc(0)
-  /** What is left of the frame that is being read, and whether it holds row bytes. */
+  /** What is left of the current frame, and whether it holds row bytes. */
   #left = 0
   #isData = false
   #page: Buffer
   #used = 0
-  /** So many bytes of the page were searched, and no row ends in them. */
+  /** This many bytes of the page were searched and contain no end of a row. */
   #searched = 0
   #ready: Rows[] = []
   #error: Error | null = null
@@ -62,7 +62,7 @@ class CopyOut implements Submittable {
     const wire = connection as Wire
     const stream = wire.stream
     this.#stream = stream
-    // The driver's own parser gets back what follows the rows.
+    // The driver's own parser gets what follows the rows.
     this.#passOn = stream.listeners('data')[0] as DataListener
     stream.off('data', this.#passOn)
     stream.on('data', this.#take)
@@ -98,7 +98,7 @@ class CopyOut implements Submittable {
           return
         }
         this.#left = ((chunk[at + 1]! << 24) | (chunk[at + 2]! << 16) | (chunk[at + 3]! << 8) | chunk[at + 4]!) - 4
-        // Only a server that means harm says so; taken as it is, it would be read backwards for ever.
+        // Only a malicious server sends this; it would be read backwards forever.
         if (this.#left < 0) return void this.#breakOff('a message with an impossible length')
         at += 5
       }
@@ -124,7 +124,7 @@ class CopyOut implements Submittable {
     this.#page = larger
   }
 
-  /** Moves the whole rows out as a page; the rest of a row that has not fully arrived stays. */
+  /** Moves the complete rows out as a page; an incomplete row stays. */
   #cut(): boolean {
     const found = this.#page.subarray(this.#searched, this.#used).lastIndexOf(NEWLINE)
     const end = found < 0 ? 0 : this.#searched + found + 1
@@ -197,7 +197,7 @@ function countLines(bytes: Buffer): number {
   return count
 }
 
-/** Left before its end, the session is of no more use: the server is still sending. Destroy it. */
+/** If left before its end, the session is unusable, because the server is still sending. Destroy it. */
 export async function* copyOut(session: Session, text: string, pageBytes = PAGE_BYTES): AsyncGenerator<Rows> {
   const copy = new CopyOut(text, pageBytes)
   session.client.query(copy)

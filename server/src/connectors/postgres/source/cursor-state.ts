@@ -1,10 +1,10 @@
 /**
- * The cursor of an incremental read, as it is kept in marks and shown by the state of a pipeline:
+ * The cursor of an incremental read, as it is stored in marks and shown in the state of a pipeline:
  *
  *   cursor    the highest value read, as text; null while only rows without a value were read
- *   identity  the columns by which rows with that same value are told apart: the key, or all columns
+ *   identity  the columns that distinguish rows with that same value: the key, or all columns
  *   seen      those of them that were read (key values as JSON, or a hash of the row); they are not read again
- *   after     where too many share the value to list them: the last one read, in the order of their identity; `seen` then
+ *   after     if too many rows share the value to list them: the last one read, ordered by identity; `seen` then
  *             holds only the rows equal to it
  *
  * Only `cursor` is needed, so a person may set `{"cursor": "2024-01-01"}`.
@@ -20,10 +20,10 @@ export interface CursorState {
   after?: string
 }
 
-/** More rows than this with one value are not listed, nor more text of their keys. */
+/** If more rows share one value, or their keys are longer, they are not listed. */
 export const SEEN_LIMIT = 5000
 export const SEEN_BYTES = 1024 * 1024
-/** A single key or cursor value as long as this is no place to go on from: every checkpoint keeps it. */
+/** A key or cursor value this long cannot be a position to resume from: every checkpoint stores it. */
 export const LONGEST_VALUE = 1024 * 1024
 
 export function readState(value: Json): CursorState | null {
@@ -46,7 +46,7 @@ export function readState(value: Json): CursorState | null {
   }
   throw new ConnectorError(
     'config',
-    'The state of the pipeline is not one of postgres; set it to {"cursor": "<value>"} or reset it',
+    'The state of the pipeline is not a postgres state; set it to {"cursor": "<value>"} or reset it',
   )
 }
 

@@ -1,12 +1,12 @@
-/** What a stream looks like before it is read: columns, key, columns that could be its cursor, and about how many rows. */
+/** Describes a stream before it is read: columns, primary key, possible cursor columns and estimated rows. */
 import type { Column, StreamDescription } from '../../contract.ts'
 import type { Session } from '../shared/session.ts'
 import { describeColumn } from '../shared/type-names.ts'
 import { describeStream, type Relation } from './relation.ts'
 
 /**
- * Of one stream a failure is told. Among many, a query that no longer runs does not hide the others: nothing is known of
- * it then.
+ * For a single stream a failure is reported. Among many, a query that fails does not hide the others: its description
+ * is left empty.
  */
 export async function describeAll(
   session: Session,
@@ -42,7 +42,7 @@ function toDescription(stream: string, { columns, primaryKey, estimatedRows }: R
 const times = ['timestamptz', 'timestamp', 'date']
 const integers = ['int64', 'int32', 'int16']
 
-/** Times first, for they tell of changes too; then a key that is a number, which tells of new rows alone. */
+/** Times first, because they show changes too; then a numeric key, which only shows new rows. */
 function findCursorFields(columns: readonly Column[], primaryKey: readonly string[]): string[] {
   const ofTypes = (types: readonly string[]) =>
     types.flatMap((type) => columns.filter((column) => column.type === type).map(({ name }) => name))

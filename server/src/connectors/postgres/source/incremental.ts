@@ -1,12 +1,12 @@
 /**
- * Reading a stream in the order of a cursor column. Every row brings two hidden fields after its record: the cursor's
- * value and the row's identity. By them each page knows exactly what has been read, whatever columns the pipeline chose,
- * and they are cut off before the page is handed on.
+ * Reads a stream in the order of a cursor column. Every row has two hidden fields after its record: the cursor's value and
+ * the row's identity. They show exactly what has been read, whatever columns the pipeline selected, and they are cut off
+ * before the page is passed on.
  *
  * Ties: a later read begins at the last value, not after it, and drops the rows of that value that were read before. So a
  * row that arrives later with the same value is read, and none is read twice. Rows without a value come first, and only in
- * the first run. Where more rows share a value than can be listed, the read goes on by the order of their identity, and
- * the log says what that means.
+ * the first run. If more rows share a value than can be listed, the read continues in the order of their identity, and the
+ * log says what that means.
  */
 
 import type { Json } from '../../../json/json.ts'
@@ -36,7 +36,7 @@ interface PlanInput {
 
 export function planIncremental({ relation, sync, columns, encoding, state, resume, log }: PlanInput): IncrementalPlan {
   if (sync.cursor_field === null)
-    throw new ConnectorError('config', 'An incremental sync needs config.sync.cursor_field, the column to go on from')
+    throw new ConnectorError('config', 'An incremental sync needs config.sync.cursor_field, the column to resume by')
   const cursor = findColumn(relation, sync.cursor_field, 'sync.cursor_field')
   if (sync.lookback_seconds > 0) checkLookback(sync, cursor.ownType)
   const projection = projectColumns(relation, columns)
@@ -44,7 +44,7 @@ export function planIncremental({ relation, sync, columns, encoding, state, resu
   const start = resumed ?? readState(state)
   const identity = chooseIdentity(relation, sync, start, log)
   const lookback = resumed === null && start?.cursor != null && sync.lookback_seconds > 0
-  // Rows that are merged by key may be read again: rather that than miss one.
+  // Rows merged by key may be read again; missing one would be worse.
   const rereadTies = resumed === null && sync.write === 'upsert'
   const where = lookback
     ? `WHERE ${ref(cursor.name)} >= ${literal(cursor, start.cursor!)} - interval '${sync.lookback_seconds} seconds'`
@@ -83,11 +83,11 @@ function checkLookback(sync: Sync, type: string): void {
 
 interface Identity {
   names: string[]
-  /** The columns are a key, and stand for the row by themselves. */
+  /** The columns are a key and identify a row. */
   isKey: boolean
   sql: string
   order: string[]
-  /** What the state lists can be compared with what is read now. */
+  /** The identities in the state can be compared with what is read now. */
   comparable: boolean
 }
 
@@ -95,12 +95,14 @@ function chooseIdentity(relation: Relation, sync: Sync, start: CursorState | nul
   const columns = relation.columns.map(({ name }) => name)
   const declared =
     relation.primaryKey.length > 0 ? relation.primaryKey : sync.primary_key.filter((name) => columns.includes(name))
-  // A row that changed within the same tick has the same key: where rows are merged, the whole row decides.
+  // A row that changed within the same tick has the same key: when rows are merged, the whole row is compared.
   const fresh = declared.length > 0 && sync.write === 'append' ? declared : columns
   const kept = start?.identity
   const comparable = kept?.every((name) => columns.includes(name)) ?? false
   if (kept && !comparable)
-    log.warn('Columns that told rows with the last cursor value apart are gone: rows with that value are read again.')
+    log.warn(
+      'Columns that distinguished rows with the last cursor value are gone: rows with that value are read again.',
+    )
   const names = comparable ? kept! : fresh
   const isKey =
     sync.write === 'append' && declared.length === names.length && declared.every((name) => names.includes(name))
@@ -168,7 +170,7 @@ function reportEnd(group: TieGroup, field: string, log: RunLog): void {
   }
   if (group.overflown) {
     log.warn(
-      `More than ${SEEN_LIMIT} rows share the last value of ${field} (fewer where their keys are long): of rows that arrive later with that same value some may not be read. A finer cursor avoids it.`,
+      `More than ${SEEN_LIMIT} rows share the last value of ${field} (fewer where their keys are long): some rows that arrive later with that same value may not be read. Use a cursor with finer values to avoid this.`,
     )
   }
 }

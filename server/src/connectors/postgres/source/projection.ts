@@ -1,4 +1,6 @@
-/** The columns a pipeline chose, as SQL: what is excluded never leaves the database, what is hashed leaves it hashed. */
+/**
+ * The columns a pipeline selected, as SQL: excluded columns never leave the database, hashed ones only leave it hashed.
+ */
 import { type Column, type ColumnChoice, ConnectorError, type Encoding } from '../../contract.ts'
 import { quoteName } from '../shared/names.ts'
 import { describeColumn } from '../shared/type-names.ts'
@@ -27,7 +29,8 @@ export function projectColumns(relation: Relation, choice: ColumnChoice): Projec
   const included = choice.include ? new Set(choice.include) : names
   const excluded = new Set(choice.exclude)
   const chosen = relation.columns.filter(({ name }) => included.has(name) && !excluded.has(name))
-  if (chosen.length === 0) throw new ConnectorError('config', 'config.columns leaves no column; include at least one')
+  if (chosen.length === 0)
+    throw new ConnectorError('config', 'config.columns excludes every column; include at least one')
   const columns: Column[] = []
   const list: string[] = []
   const jsonList: string[] = []
@@ -71,8 +74,8 @@ function hashOf(column: SourceColumn): string {
 }
 
 /**
- * CSV with a quote and a delimiter that JSON never holds unescaped gives the lines as they are, without the backslashes
- * of the text form.
+ * CSV with a quote and a delimiter that JSON never contains unescaped writes the lines unchanged, without the
+ * backslashes of the text format.
  */
 const jsonLines = " (FORMAT csv, QUOTE E'\\x01', DELIMITER E'\\x02')"
 

@@ -11,14 +11,17 @@ import { copyOut } from './copy-out.ts'
 
 export const beginReading = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
-/** 32 MB of table: long enough that asking for the next range costs nothing, short enough that all end together. */
+/**
+ * 32 MB of table: large enough that fetching the next range costs nothing, small enough that all sessions finish
+ * together.
+ */
 const RANGE_BLOCKS = 4096
 
 export function worthSplitting(blocks: number): boolean {
   return blocks >= 2 * RANGE_BLOCKS
 }
 
-/** Null where the server does not hand out snapshots; then the transaction has been begun anew. */
+/** Null if the server cannot export snapshots; then the transaction has been restarted. */
 export async function exportSnapshot(session: Session): Promise<string | null> {
   try {
     const [row] = await session.query('SELECT pg_export_snapshot() AS id', [], { id: readText })
@@ -44,7 +47,7 @@ export async function* readRanges(
     if (next >= blocks) return null
     const from = next
     next += RANGE_BLOCKS
-    // The last one is open: blocks may have been added since they were counted.
+    // The last range is open-ended: blocks may have been added since they were counted.
     const upper = next >= blocks ? '' : ` AND t.ctid < '(${next},0)'::tid`
     return `WHERE t.ctid >= '(${from},0)'::tid${upper}`
   }
@@ -55,7 +58,7 @@ export async function* readRanges(
   )
 }
 
-/** Items as they come from any of the generators. Each has at most one item waiting. */
+/** Items from any of the generators as they arrive. Each generator has at most one item waiting. */
 async function* merge<T>(generators: AsyncGenerator<T>[]): AsyncGenerator<T> {
   const arrived: { index: number; result: IteratorResult<T> }[] = []
   let failure: { error: unknown } | null = null

@@ -1,4 +1,4 @@
-/** What a stream is made of: a table, a view or a query, its columns and its key. */
+/** Describes what a stream reads: a table, a view or a query, with its columns and key. */
 import { ConnectorError } from '../../contract.ts'
 import { codeOf } from '../shared/errors.ts'
 import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
@@ -11,7 +11,7 @@ export interface SourceColumn {
   type: SourceType
   /** The type's name in this database, for literals to compare with. */
   ownType: string
-  /** Null where nobody can say: in views and queries. */
+  /** Null if unknown: in views and queries. */
   nullable: boolean | null
 }
 
@@ -20,9 +20,9 @@ export interface Relation {
   from: string
   columns: SourceColumn[]
   primaryKey: string[]
-  /** The number of blocks where ranges of them can be read on their own, else 0. */
+  /** The number of blocks if block ranges can be read separately, else 0. */
   blocks: number
-  /** By the server's own statistics; null where it has none. */
+  /** From the server's statistics; null if it has none. */
   estimatedRows: number | null
 }
 
@@ -51,8 +51,8 @@ export async function describeStream(
 }
 
 /**
- * As many rows as the last statistics found in a block, times the blocks of today; for a partitioned table the sum of its
- * parts. Null where a table with rows in it was never looked at.
+ * Rows per block at the last ANALYZE times the current number of blocks; for a partitioned table the sum of its
+ * partitions. Null if a table with rows was never analyzed.
  */
 const estimateSql = (version: number): string => `(
   SELECT CASE WHEN bool_and(e.rows IS NOT NULL) THEN sum(e.rows)::int8 END FROM (
@@ -101,7 +101,7 @@ function nameOf(stream: string): TableName {
   if (parts.length > 2) {
     throw new ConnectorError(
       'config',
-      `The stream ${stream} has ${parts.length} parts; streams of postgres are schema.table or the name of a query`,
+      `The stream ${stream} has ${parts.length} parts; postgres streams are schema.table or the name of a query`,
     )
   }
   return parts.length === 2 ? { schema: parts[0]!, table: parts[1]! } : { schema: 'public', table: stream }
@@ -132,13 +132,13 @@ async function findTable(
   if (found) return found
   throw new ConnectorError(
     'config',
-    `There is no table, view or query ${stream} that this role can see; the connector lists the streams there are`,
+    `There is no table, view or query ${stream} that this role can see; list the streams to see which exist`,
   )
 }
 
 /**
- * Reading a range of rows by their place needs PostgreSQL 14; before, each range would scan the whole table. A table with
- * children has rows of theirs that lie at the same places.
+ * Reading a range of rows by ctid needs PostgreSQL 14; before, each range would scan the whole table. A table with
+ * inheritance children also returns their rows, which have the same ctids.
  */
 async function isRanged(session: Session, { oid, kind, heap }: RowOf<typeof tableShape>): Promise<boolean> {
   if (!heap || session.version < 140000 || (kind !== 'r' && kind !== 'm')) return false
@@ -152,7 +152,7 @@ async function isRanged(session: Session, { oid, kind, heap }: RowOf<typeof tabl
 
 async function describeQuery(session: Session, stream: string, text: string): Promise<Relation> {
   const from = `(\n${trimStatement(text)}\n)`
-  // Described by the extended protocol, which takes one statement only: a query cannot end ours and begin another.
+  // Described through the extended protocol, which takes one statement only: a query cannot end ours and start another.
   const result = await session.client
     .query({ text: `SELECT * FROM ${from} AS t LIMIT 0`, queryMode: 'extended' } as unknown as { text: string })
     .catch((error: Error) => {
@@ -193,7 +193,9 @@ async function describeQuery(session: Session, stream: string, text: string): Pr
   }
 }
 
-/** Without the blanks and semicolons at its end. A pattern would look for the end from every blank of a long row of them. */
+/**
+ * Removes whitespace and semicolons at the end. A regular expression would take quadratic time on long runs of blanks.
+ */
 function trimStatement(text: string): string {
   let end = text.length
   while (end > 0 && (text[end - 1] === ';' || text[end - 1]!.trim() === '')) end -= 1

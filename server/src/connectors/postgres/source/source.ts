@@ -1,7 +1,7 @@
 /**
- * The postgres source. A read is one read-only transaction that sees one moment of the database; rows leave it by COPY.
- * A whole table is read in any order and by several sessions where it is large, so it does not resume: a second snapshot
- * would mix two moments. An incremental read is in the order of its cursor, and does.
+ * The postgres source. A read is one read-only transaction with one snapshot; rows leave the server by COPY. A whole
+ * table is read in any order, by several sessions if it is large, so it cannot resume: a second snapshot would mix two
+ * points in time. An incremental read is in cursor order and can resume.
  */
 import { type Static, Type } from 'typebox'
 import {
@@ -29,7 +29,7 @@ const settings = Type.Object(
     schemas: overridable(
       Type.Array(Type.String(), {
         default: [],
-        description: 'List only the tables and views of these schemas. Empty: of all.',
+        description: 'List only the tables and views of these schemas. Empty: all schemas.',
       }),
     ),
     queries: overridable(
@@ -39,7 +39,7 @@ const settings = Type.Object(
           {
             additionalProperties: Type.String({ minLength: 1 }),
             default: {},
-            description: 'Streams of your own: a name and the SELECT that gives its rows.',
+            description: 'Additional streams: a name and the SELECT that returns its rows.',
           },
         ),
       ),
@@ -159,7 +159,7 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
   }
 }
 
-/** The session alone, or with others under its snapshot where the table is large enough for them to pay. */
+/** The session alone, or with others under its snapshot if the table is large enough to make that worthwhile. */
 async function openMore(context: ReadContext<Settings>, first: Session, relation: Relation): Promise<Session[]> {
   const wanted = context.config.parallel
   if (wanted === 1 || !worthSplitting(relation.blocks)) return [first]
@@ -173,10 +173,10 @@ async function openMore(context: ReadContext<Settings>, first: Session, relation
       await importSnapshot(session, snapshot)
     }
   } catch (error) {
-    // One session reads it all as well: a server with few connections left is no reason to fail.
+    // One session can read it all: a server with few connections left is no reason to fail.
     context.signal.throwIfAborted()
     for (const session of sessions.splice(1)) session.destroy()
-    context.log.debug(`The table is read by one session, for no other could be opened: ${(error as Error).message}`)
+    context.log.debug(`The table is read by one session, because no other could be opened: ${(error as Error).message}`)
   }
   return sessions
 }
@@ -185,7 +185,9 @@ async function* asPages(rows: AsyncIterable<Rows>): AsyncGenerator<Page> {
   for await (const { bytes, count } of rows) yield { bytes, records: count }
 }
 
-/** Ends the sessions with the pages: politely after the last one, at once where the reader left or something failed. */
+/**
+ * Closes the sessions with the pages: gracefully after the last one, at once if the reader left or something failed.
+ */
 async function* guard(
   context: ReadContext<Settings>,
   sessions: readonly Session[],

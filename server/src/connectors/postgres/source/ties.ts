@@ -1,4 +1,4 @@
-/** The rows that share one value of the cursor: which of them were read before, and what to remember of them. */
+/** The rows that share one cursor value: which of them were read before, and what to remember of them. */
 
 import type { Json } from '../../../json/json.ts'
 import { ConnectorError, type Encoding } from '../../contract.ts'
@@ -6,9 +6,9 @@ import { unescapeField } from '../../types/tsv.ts'
 import { LONGEST_VALUE, SEEN_BYTES, SEEN_LIMIT } from './cursor-state.ts'
 
 export interface TieGroup {
-  /** False for a row that an earlier read had. */
+  /** False for a row that an earlier read returned. */
   admit(bytes: Buffer, cursorAt: number, identityAt: number, end: number): boolean
-  /** Where a later read goes on after the rows admitted so far. */
+  /** Where a later read resumes after the rows admitted so far. */
   state(): { [name: string]: Json }
   /** Rows without a value. */
   readonly missing: number
@@ -20,7 +20,7 @@ interface TieOptions {
   identity: string[]
   boundary: string | null
   known: string[]
-  /** The read begins in the middle of the boundary's rows, so the ones before cannot be listed any more. */
+  /** The read starts in the middle of the boundary's rows, so the earlier ones can no longer be listed. */
   inside: boolean
 }
 
@@ -41,7 +41,7 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
     const text = decode(raw)
     currentRaw = raw
     current = text === null ? null : readCursor(text)
-    // What was read before stays part of the set, or the next read would take it again.
+    // What was read before stays in the set, or the next read would return it again.
     seen = current === boundary ? [...known] : []
     seenBytes = seen.reduce((sum, row) => sum + row.length, 0)
     overflown = inside && current === boundary
@@ -92,11 +92,11 @@ function refuseLongValue(value: string, what: string): void {
   if (value.length <= LONGEST_VALUE) return
   throw new ConnectorError(
     'limit',
-    `${what} of a row is ${Math.ceil(value.length / 1024 / 1024)} MB long, too long to go on from; choose another config.sync.cursor_field, or read the stream by full_refresh.`,
+    `${what} of a row is ${Math.ceil(value.length / 1024 / 1024)} MB long, too long to resume from; choose another config.sync.cursor_field, or read the stream by full_refresh.`,
   )
 }
 
-/** Takes the two hidden fields off every row, in place, and leaves out the rows that were read before. */
+/** Strips the two hidden fields from every row, in place, and drops the rows that were read before. */
 export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { used: number; records: number } {
   let to = 0
   let records = 0
@@ -105,7 +105,7 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
     const end = bytes.indexOf(10, at)
     const identityAt = bytes.lastIndexOf(delimiter, end)
     const cursorAt = bytes.lastIndexOf(delimiter, identityAt - 1)
-    // Both were asked for; without them a server that lies would have us look through the page again for every row.
+    // Both were requested; without this check a malicious server could make us scan the page again for every row.
     if (cursorAt < at || identityAt <= cursorAt) throw withoutCursor()
     if (group.admit(bytes, cursorAt + 1, identityAt, end)) {
       bytes.copyWithin(to, at, cursorAt)
@@ -124,11 +124,11 @@ function readCursor(text: string): string {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'string') return value
   } catch {
-    // The server did not build it, whatever it is.
+    // Not a value that PostgreSQL produced.
   }
   throw withoutCursor()
 }
 
 function withoutCursor(): ConnectorError {
-  return new ConnectorError('source', 'The server sent a row without the cursor that it was asked for')
+  return new ConnectorError('source', 'The server sent a row without the requested cursor value')
 }

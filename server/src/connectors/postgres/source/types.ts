@@ -1,7 +1,7 @@
 /**
- * The types of a source's columns as another database knows them. Types of the server itself keep their name; those that
- * only exist in this database (enums, extension types) are read as text, composite values as jsonb, domains as what they
- * are made of.
+ * The types of a source's columns as another database knows them. Built-in types keep their names; types that only
+ * exist in this database (enums, extension types) are read as text, composite values as jsonb, domains as their base
+ * type.
  */
 import type { Session } from '../shared/session.ts'
 import { type RowOf, readBoolean, readInteger, readText } from '../shared/values.ts'
@@ -12,11 +12,11 @@ interface TypeReference {
 }
 
 export interface SourceType {
-  /** What the column is called in the reading. */
+  /** The column's type in the reading. */
   name: string
-  /** SQL around the column's own expression, so that its values fit `name`. */
+  /** SQL around the column's expression that makes its values fit `name`. */
   convert(expression: string): string
-  /** The same for use inside row_to_json, where a `json` value could bring raw newlines. */
+  /** The same for use inside row_to_json, where a `json` value could contain raw newlines. */
   convertJson(expression: string): string
 }
 
@@ -41,7 +41,7 @@ const kept = new Set(
 const same = (expression: string) => expression
 const asText = (expression: string) => `${expression}::text`
 const asJsonb = (expression: string) => `to_jsonb(${expression})`
-/** Outside of its strings JSON may hold newlines, inside it may not: blanks in their place change nothing. */
+/** JSON may contain newlines outside its strings, but not inside: replacing them with blanks changes nothing. */
 const onOneLine = (expression: string) => `translate(${expression}::text, E'\\n\\r', '  ')::json`
 
 export async function describeTypes(session: Session, references: TypeReference[]): Promise<SourceType[]> {
@@ -69,10 +69,10 @@ export async function describeTypes(session: Session, references: TypeReference[
   return plain.map(({ oid }, index) => mapType(types, oid, names[index]!.name))
 }
 
-/** The type a domain is made of. */
+/** The base type of a domain. */
 function strip(types: Map<number, TypeRow>, reference: TypeReference): TypeReference {
   let found = reference
-  // A server that lies may name domains that are made of each other: none is passed twice.
+  // A malicious server may name domains that are defined by each other: each is visited once.
   for (let left = types.size; left >= 0; left -= 1) {
     const row = types.get(found.oid)
     if (row?.kind !== 'd') break

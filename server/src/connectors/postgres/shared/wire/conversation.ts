@@ -1,8 +1,8 @@
 /**
- * What a server may say next, and how much of it. A session asks one thing at a time, so at every moment only a few kinds
- * of message can be an answer. All others are refused: the driver would answer some of them for ever (PortalSuspended),
- * has no handler for others (CopyInResponse to a COPY TO), and would take a ReadyForQuery too many for the answer to the
- * next query.
+ * The protocol state machine: which messages a server may send next, and how many. A session sends one query at a time, so
+ * only a few kinds of message can be an answer at any moment. All others are refused: the driver would respond to some of
+ * them forever (PortalSuspended), has no handler for others (CopyInResponse to a COPY TO), and would take a superfluous
+ * ReadyForQuery for the answer to the next query.
  *
  *   start ─ Authentication … ─ starting ─ ReadyForQuery ─ idle
  *   idle ─ begin(question) ─ one path of states below ─ ReadyForQuery ─ idle
@@ -11,7 +11,7 @@
  */
 import { authentications, kinds, nameOf, Violation } from './frames.ts'
 
-/** `end of rows` belongs to `copy in`: no server has taken the rows before it knows that there are no more. */
+/** `end of rows` belongs to `copy in`: the server cannot confirm the rows before it knows there are no more. */
 export type Question = 'simple' | 'extended' | 'copy in' | 'copy out' | 'end of rows'
 
 type State =
@@ -41,7 +41,7 @@ type State =
 
 const k = kinds
 
-/** By state: which messages may come and where they lead. */
+/** By state: which messages may come and which state they lead to. */
 const moves: Record<State, Readonly<Record<number, State>>> = {
   start: { [k.error]: 'failed' },
   'password sent': { [k.error]: 'failed' },
@@ -49,7 +49,7 @@ const moves: Record<State, Readonly<Record<number, State>>> = {
   'SASL continued': { [k.error]: 'failed' },
   'SASL finished': { [k.error]: 'failed' },
   starting: { [k.keyData]: 'starting', [k.ready]: 'idle', [k.error]: 'failed' },
-  // Nothing was asked: the server says that it is going away.
+  // No query is open: the server announces that it is shutting down.
   idle: { [k.error]: 'idle' },
   simple: {
     [k.rowDescription]: 'simple rows',
@@ -81,7 +81,7 @@ const moves: Record<State, Readonly<Record<number, State>>> = {
   failed: { [k.ready]: 'idle', [k.error]: 'failed' },
 }
 
-/** The same for the messages that all have the kind Authentication, by their type. */
+/** The same for the messages of kind Authentication, by their type. */
 const logins: Partial<Record<State, Readonly<Record<number, State>>>> = {
   start: {
     [authentications.ok]: 'starting',
@@ -95,15 +95,15 @@ const logins: Partial<Record<State, Readonly<Record<number, State>>>> = {
   'SASL finished': { [authentications.ok]: 'starting' },
 }
 
-/** What one question may be answered with. Rows of COPY are pages with backpressure and count for nothing here. */
+/** Limits for the answer to one query. Rows of COPY are pages with backpressure and do not count. */
 interface AnswerLimits {
   bytes: number
   rows: number
   /** Values in all rows together. */
   values: number
-  /** Columns in all descriptions together. */
+  /** Columns in all row descriptions together. */
   columns: number
-  /** Everything that is no row: notices, parameters, results of single statements. */
+  /** Everything that is not a row: notices, parameters, results of single statements. */
   messages: number
 }
 
@@ -127,7 +127,7 @@ export class Conversation {
     this.#limits = limits
   }
 
-  /** Something was asked. Questions are ignored while another one is open: they are part of it. */
+  /** A query was sent. Queries sent while another is open are part of it and ignored here. */
   begin(question: Question): void {
     if (question === 'end of rows') {
       if (this.#state === 'taking rows') this.#state = question
@@ -138,7 +138,7 @@ export class Conversation {
     this.#used = { bytes: 0, rows: 0, values: 0, columns: 0, messages: 0 }
   }
 
-  /** Whether anything came that only PostgreSQL says. */
+  /** Whether anything was received that only PostgreSQL sends. */
   get begun(): boolean {
     return this.#begun
   }
@@ -148,18 +148,18 @@ export class Conversation {
     return this.#state === 'giving rows'
   }
 
-  /** `settling`: all that is left to say is ReadyForQuery, which no server has to think about. */
+  /** `settling`: only ReadyForQuery is missing, which a server can send without delay. */
   get owes(): 'nothing' | 'answer' | 'settling' {
     if (this.#state === 'idle') return 'nothing'
     return this.#state === 'done' || this.#state === 'failed' ? 'settling' : 'answer'
   }
 
-  /** Grows with every message that brings the answer further; notices and their like do not. */
+  /** Grows with every message that makes progress; notices and the like do not. */
   get progress(): number {
     return this.#progress
   }
 
-  /** Throws where a message of this kind and length cannot come now. */
+  /** Throws if a message of this kind and length cannot come now. */
   expect(kind: number, length: number): void {
     if (!this.#mayCome(kind)) throw new Violation(`it sent ${nameOf(kind)} ${this.#moment()}`)
     this.#begun = true
@@ -174,12 +174,12 @@ export class Conversation {
   }
 
   #moment(): string {
-    if (this.#state in logins) return 'before it had let us in'
-    if (this.#state === 'idle') return 'without being asked'
+    if (this.#state in logins) return 'before the login was complete'
+    if (this.#state === 'idle') return 'without a query'
     return this.#state === 'starting' ? 'before it was ready' : 'where something else had to follow'
   }
 
-  /** Takes a whole message that was expected and is well formed, and moves on. */
+  /** Takes a whole message that was expected and is well formed, and changes the state. */
   accept(kind: number, bytes: Buffer, at: number): void {
     if (kind === k.dataRow) this.#acceptRow(bytes, at)
     else this.#count('messages', 1)
@@ -204,7 +204,7 @@ export class Conversation {
 
   #acceptLogin(type: number): void {
     const next = logins[this.#state]?.[type]
-    if (next === undefined) throw new Violation(`it asked for authentication of type ${type} out of turn`)
+    if (next === undefined) throw new Violation(`it asked for authentication of type ${type} out of order`)
     this.#state = next
   }
 

@@ -1,10 +1,10 @@
 /**
- * The messages of a PostgreSQL server, one by one: how long each kind may be and what must stand in it. The driver reads
- * a message without looking at its length: a string without an end makes it read on into the next message or for ever, a
- * negative count throws past every handler. So each message is taken apart here first, down to its last byte.
+ * Validates the messages of a PostgreSQL server: how long each kind may be and what it must contain. The driver reads a
+ * message without checking its length: an unterminated string makes it read on into the next message or forever, and a
+ * negative count throws past every handler. So each message is checked here first, down to its last byte.
  */
 
-/** A server that is not talked to any longer. `verdict` says of it what it is or does, and the message why. */
+/** A server that breaks the protocol. `verdict` completes a sentence about the server, and the message says why. */
 export class Violation extends Error {
   override readonly name = 'Violation'
   readonly verdict: string
@@ -37,17 +37,17 @@ export const kinds = {
   copyDone: 0x63,
 } as const
 
-/** What PostgreSQL's own limit of columns in a result is. */
+/** PostgreSQL's limit for columns in a result. */
 const MOST_COLUMNS = 1664
 const KB = 1024
 const MB = 1024 * KB
 
 interface Rule {
   name: string
-  /** Bounds of the length as it is sent, which counts its own four bytes. */
+  /** Bounds of the length field, which includes its own four bytes. */
   least: number
   most: number
-  /** Throws where the bytes from `at` to `end`, which follow the length, are not what the kind has. */
+  /** Throws if the bytes from `at` to `end`, after the length, are not valid for the kind. */
   check?(bytes: Buffer, at: number, end: number): void
 }
 
@@ -69,11 +69,11 @@ rules[kinds.closed] = { name: 'CloseComplete', least: 4, most: 4 }
 rules[kinds.noData] = { name: 'NoData', least: 4, most: 4 }
 rules[kinds.copyIn] = { name: 'CopyInResponse', least: 7, most: 7 + 2 * MOST_COLUMNS, check: checkCopyResponse }
 rules[kinds.copyOut] = { name: 'CopyOutResponse', least: 7, most: 7 + 2 * MOST_COLUMNS, check: checkCopyResponse }
-// PostgreSQL itself cannot build a longer message than this.
+// PostgreSQL itself cannot build a longer message.
 rules[kinds.copyData] = { name: 'CopyData', least: 4, most: 0x3fffffff + 4 }
 rules[kinds.copyDone] = { name: 'CopyDone', least: 4, most: 4 }
 
-/** Messages of PostgreSQL that answer nothing we ever ask. */
+/** Messages of PostgreSQL that never answer anything we send. */
 const neverAsked: Record<string, string> = {
   s: 'PortalSuspended',
   t: 'ParameterDescription',
@@ -82,7 +82,7 @@ const neverAsked: Record<string, string> = {
   W: 'CopyBothResponse',
 }
 
-/** The length that stands in a head of five bytes, or a Violation where the kind is unknown or cannot be so long. */
+/** The length in a five-byte header, or a Violation if the kind is unknown or cannot be that long. */
 export function readHead(bytes: Buffer, at: number): number {
   const rule = rules[bytes[at]!]
   if (rule === undefined) throw new Violation(`it sent ${nameOf(bytes[at]!)}`)
@@ -97,7 +97,7 @@ export function nameOf(kind: number): string {
   if (rule !== undefined) return rule.name
   const letter = String.fromCharCode(kind)
   const known = Object.hasOwn(neverAsked, letter) ? neverAsked[letter] : undefined
-  if (known !== undefined) return `${known}, which answers nothing that it was asked`
+  if (known !== undefined) return `${known}, which does not answer anything it was sent`
   return `a message of the unknown kind 0x${kind.toString(16).padStart(2, '0')}`
 }
 
@@ -106,15 +106,15 @@ export function checkFrame(bytes: Buffer, at: number, end: number): void {
   rules[bytes[at]!]?.check?.(bytes, at + 5, end)
 }
 
-/** The place behind the string that begins at `at`. */
+/** The position after the string that starts at `at`. */
 function skipText(bytes: Buffer, at: number, end: number, name: string): number {
   const zero = bytes.indexOf(0, at)
-  if (zero < 0 || zero >= end) throw new Violation(`a text in its ${name} has no end`)
+  if (zero < 0 || zero >= end) throw new Violation(`a string in its ${name} is not terminated`)
   return zero + 1
 }
 
 function expectEnd(at: number, end: number, name: string): void {
-  if (at !== end) throw new Violation(`its ${name} is ${at < end ? 'longer' : 'shorter'} than what stands in it`)
+  if (at !== end) throw new Violation(`its ${name} is ${at < end ? 'longer' : 'shorter'} than its content`)
 }
 
 function checkReady(bytes: Buffer, at: number): void {
@@ -136,14 +136,14 @@ function checkNotification(bytes: Buffer, at: number, end: number): void {
   expectEnd(skipText(bytes, payload, end, 'NotificationResponse'), end, 'NotificationResponse')
 }
 
-/** Fields of one letter and a text each. Returns the letters. */
+/** Fields of one letter and a string each. Returns the letters. */
 function checkFields(bytes: Buffer, from: number, end: number, name: string): string {
   let letters = ''
   let at = from
   while (at < end && bytes[at] !== 0) {
     letters += String.fromCharCode(bytes[at]!)
     at = skipText(bytes, at + 1, end, name)
-    // There are some twenty fields; a million of them would be there to keep us busy.
+    // There are about twenty fields; a million of them would only be sent to keep us busy.
     if (letters.length > 64) throw new Violation(`its ${name} has too many fields`)
   }
   expectEnd(at + 1, end, name)
@@ -166,7 +166,7 @@ function checkCount(bytes: Buffer, at: number, name: string): number {
   return count
 }
 
-/** Bytes behind the name of a column: table, number, type, size, modifier and format. */
+/** Bytes after the name of a column: table, number, type, size, modifier and format. */
 const COLUMN_BYTES = 18
 
 function checkRowDescription(bytes: Buffer, from: number, end: number): void {
@@ -182,7 +182,7 @@ function checkRowDescription(bytes: Buffer, from: number, end: number): void {
 function checkDataRow(bytes: Buffer, from: number, end: number): void {
   let at = from + 2
   for (let left = checkCount(bytes, from, 'DataRow'); left > 0; left -= 1) {
-    if (at + 4 > end) throw new Violation('its DataRow is shorter than what stands in it')
+    if (at + 4 > end) throw new Violation('its DataRow is shorter than its content')
     const length = bytes.readInt32BE(at)
     // -1 stands for null.
     if (length < -1 || length > end - at - 4) throw new Violation(`its DataRow has a value of ${length} bytes`)
@@ -196,19 +196,25 @@ function checkCopyResponse(bytes: Buffer, at: number, end: number): void {
   expectEnd(at + 3 + 2 * checkCount(bytes, at + 1, 'answer to COPY'), end, 'answer to COPY')
 }
 
-/** By the number that stands first in an Authentication message. */
+/** By the type number at the start of an Authentication message. */
 export const authentications = { ok: 0, password: 3, md5: 5, sasl: 10, saslContinue: 11, saslFinal: 12 } as const
 
 const unsupported: Record<number, string> = { 2: 'Kerberos', 6: 'SCM', 7: 'GSSAPI', 8: 'GSSAPI', 9: 'SSPI' }
 const exactLengths: Record<number, number> = { 0: 4, 3: 4, 5: 8 }
 
-/** PBKDF2 runs on the few threads that the whole process shares: a million rounds take one of them about half a second. */
+/**
+ * PBKDF2 runs on the few threads that the whole process shares: a million iterations take one of them about half a
+ * second.
+ */
 export const MOST_SCRAM_ROUNDS = 1_000_000
 
 function checkAuthentication(bytes: Buffer, at: number, end: number): void {
   const type = bytes.readInt32BE(at)
   if (unsupported[type] !== undefined)
-    throw new Violation(`it asks for ${unsupported[type]}, and we log in by password only`, 'cannot be used')
+    throw new Violation(
+      `it asks for ${unsupported[type]}, and only password authentication is supported`,
+      'cannot be used',
+    )
   if (!Object.values<number>(authentications).includes(type))
     throw new Violation(`it asks for authentication of the unknown type ${type}`)
   if (exactLengths[type] !== undefined && end - at !== exactLengths[type])
@@ -217,21 +223,21 @@ function checkAuthentication(bytes: Buffer, at: number, end: number): void {
   if (type === authentications.saslContinue) checkRounds(bytes.toString('latin1', at + 4, end))
 }
 
-/** Texts, and an empty one at the end. */
+/** Strings, with an empty one at the end. */
 function checkMechanisms(bytes: Buffer, from: number, end: number): void {
   let at = from
   while (at < end && bytes[at] !== 0) at = skipText(bytes, at, end, 'Authentication')
   expectEnd(at + 1, end, 'Authentication')
 }
 
-/** The driver believes the last of several counts, so all of them are looked at. */
+/** The driver uses the last of several counts, so all of them are checked. */
 function checkRounds(message: string): void {
   const counts = [...message.matchAll(/(?:^|,)i=([^,]*)/g)].map(([, count]) => count!)
-  if (counts.length === 0) throw new Violation('its SCRAM message has no number of rounds')
+  if (counts.length === 0) throw new Violation('its SCRAM message has no iteration count')
   for (const count of counts)
     if (!/^\d{1,9}$/.test(count) || Number(count) > MOST_SCRAM_ROUNDS)
       throw new Violation(
-        `it asks for ${count.slice(0, 20)} rounds of hashing, and we do at most ${MOST_SCRAM_ROUNDS}`,
+        `it asks for ${count.slice(0, 20)} SCRAM iterations, and at most ${MOST_SCRAM_ROUNDS} are supported`,
         'cannot be used',
       )
 }

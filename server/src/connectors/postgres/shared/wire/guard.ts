@@ -1,21 +1,21 @@
 /**
- * Stands between the socket and the driver: bytes are handed on only once they are known to be messages that may come
- * now. Messages are handed on whole, so that the driver never waits for the rest of one. Rows of COPY are the exception:
- * only their heads are looked at, and their bytes are handed on in the chunks that they came in, never copied.
+ * Sits between the socket and the driver: bytes are passed on only once they are known to be messages that may come
+ * now. Messages are passed on whole, so the driver never waits for the rest of one. Rows of COPY are the exception:
+ * only their headers are checked, and their bytes are passed on in the chunks they arrived in, without copying.
  */
 import { Conversation } from './conversation.ts'
 import { checkFrame, kinds, readHead } from './frames.ts'
 
-/** The kind and the length. */
+/** Kind and length. */
 const HEAD = 5
 const FIRST_ROOM = 4096
 
 export class WireGuard {
   readonly conversation: Conversation
   readonly #handOn: (bytes: Buffer) => void
-  /** What is left of a row of COPY whose beginning was handed on. */
+  /** What is left of a COPY row whose beginning was already passed on. */
   #rowLeft = 0
-  /** The beginning of a message: `#held` of the `#wanted` bytes with which it can be looked at. */
+  /** The beginning of a message: `#held` of the `#wanted` bytes that are needed to check it. */
   #room: Buffer = Buffer.alloc(0)
   #held = 0
   #wanted = HEAD
@@ -25,7 +25,7 @@ export class WireGuard {
     this.conversation = conversation
   }
 
-  /** Throws a Violation. All that came before it has been handed on: an error of the server says more than ours. */
+  /** Throws a Violation. Everything before it has been passed on: an error from the server says more than ours. */
   take(chunk: Buffer): void {
     let at = this.#held > 0 ? this.#complete(chunk) : 0
     let from = at
@@ -37,7 +37,7 @@ export class WireGuard {
         const ready = chunk[at] === kinds.ready
         at = end
         if (!ready) continue
-        // The driver may ask the next question now, and only then is it known what may follow.
+        // The driver may send the next query now, and only then is it known what may follow.
         const message = chunk.subarray(from, at)
         from = at
         this.#handOn(message)
@@ -48,7 +48,7 @@ export class WireGuard {
     if (at < chunk.length) this.#hold(chunk, at)
   }
 
-  /** The place behind the rows of COPY that begin at `at`. This is where the bytes of a load pass. */
+  /** The position after the COPY rows that start at `at`. The bytes of a load pass through here. */
   #skipRows(chunk: Buffer, from: number): number {
     let at = from + this.#rowLeft
     while (at + HEAD <= chunk.length && chunk[at] === kinds.copyData) at += 1 + readHead(chunk, at)
@@ -56,7 +56,7 @@ export class WireGuard {
     return at - this.#rowLeft
   }
 
-  /** The place behind the message that begins at `at`; `at` itself where the message is not all there. */
+  /** The position after the message that starts at `at`; `at` itself if the message is incomplete. */
   #look(chunk: Buffer, at: number): number {
     if (chunk.length - at < HEAD) return at
     const length = readHead(chunk, at)
@@ -80,7 +80,7 @@ export class WireGuard {
     this.#complete(chunk.subarray(at))
   }
 
-  /** Adds to what is held. Returns where in the chunk the next message begins. */
+  /** Adds to what is held. Returns where in the chunk the next message starts. */
   #complete(chunk: Buffer): number {
     let at = this.#gather(chunk, 0)
     if (this.#held < this.#wanted) return at
@@ -90,7 +90,7 @@ export class WireGuard {
         this.#rowLeft = length - 4
         return this.#release(at)
       }
-      // What cannot come now is not waited for.
+      // Do not wait for the rest of a message that cannot come now.
       this.conversation.expect(this.#room[0]!, 0)
       this.#wanted = 1 + length
       at = this.#gather(chunk, at)
@@ -104,7 +104,7 @@ export class WireGuard {
     const end = Math.min(at + this.#wanted - this.#held, chunk.length)
     const needed = this.#held + end - at
     if (needed > this.#room.length) {
-      // It grows with what has come, not with what was promised.
+      // Grows with what has arrived, not with the length that was announced.
       const room = Buffer.allocUnsafeSlow(Math.min(Math.max(2 * this.#room.length, needed), this.#wanted))
       this.#room.copy(room, 0, 0, this.#held)
       this.#room = room

@@ -1,7 +1,7 @@
 /**
  * The socket as the driver sees it: what it writes goes straight to the server, what the server sends has passed the
- * guard. The driver takes any object with the methods of a socket (it has one of its own for runtimes without sockets).
- * A Duplex in between would copy nothing either, but cost each chunk of a load two more queues.
+ * guard. The driver accepts any object with the methods of a socket. A Duplex would not copy anything either, but would
+ * add two more queues per chunk.
  */
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
@@ -11,10 +11,10 @@ import { WireGuard } from './guard.ts'
 import { Patience, SETTLE_MS } from './patience.ts'
 
 interface GuardedSocketOptions {
-  /** The errors with which the connection ends: the server broke the rules, or it is silent while it owes an answer. */
+  /** The errors that end the connection: the server broke the protocol, or is silent while it owes an answer. */
   violation(violation: Violation): Error
   silence(seconds: number): Error
-  /** How long the server may be silent while it owes an answer. Null: for ever. */
+  /** How long the server may be silent while it owes an answer. Null: forever. */
   silenceMs: number | null
   settleMs?: number
 }
@@ -25,10 +25,10 @@ export class GuardedSocket extends EventEmitter {
   readonly #guard = new WireGuard((bytes) => this.emit('data', bytes))
   readonly #patience: Patience
   #silenceMs: number | null
-  /** Why the connection was ended. The driver tells it only to those who are waiting for an answer at that moment. */
+  /** Why the connection was ended. The driver reports it only to queries that are waiting at that moment. */
   failure: Error | null = null
 
-  /** `socket` is connected, and encrypted where it is to be. */
+  /** `socket` is connected, and encrypted if required. */
   constructor(socket: Socket, options: GuardedSocketOptions) {
     super()
     this.#socket = socket
@@ -56,7 +56,7 @@ export class GuardedSocket extends EventEmitter {
       const violation = error instanceof Violation ? error : misunderstood(error as Error)
       return void this.#fail(this.#options.violation(conversation.begun ? violation : withStart(violation, chunk)))
     }
-    // Notices are no answer: a server cannot buy time with them.
+    // Notices are not progress: a server cannot buy time with them.
     if (conversation.givesRows || conversation.progress !== before) this.#wait()
   }
 
@@ -71,13 +71,16 @@ export class GuardedSocket extends EventEmitter {
     this.#socket.destroy(error)
   }
 
-  /** From now on the server may take this long for an answer. */
+  /** Sets how long the server may take for an answer from now on. */
   allowSilence(ms: number | null): void {
     this.#silenceMs = ms
     this.#wait()
   }
 
-  /** The driver dials; egress has done that already. A connection that broke since then has nobody told. */
+  /**
+   * The driver calls this to connect; egress already did. If the connection broke since then, nothing has reported it
+   * yet.
+   */
   connect(): this {
     process.nextTick(() => this.emit(this.#socket.destroyed ? 'close' : 'connect'))
     // It was paused after the answer to the request for TLS.
@@ -151,12 +154,12 @@ export class GuardedSocket extends EventEmitter {
   }
 }
 
-/** What the guard lets through and the driver still cannot take must not end the process. */
+/** Whatever passes the guard but confuses the driver must not end the process. */
 function misunderstood(error: Error): Violation {
   return new Violation(`its answer cannot be understood (${error.message})`)
 }
 
-/** By it people recognise what they have connected to: SSH, MySQL, a web server. */
+/** Helps people recognise what they connected to: SSH, MySQL, a web server. */
 function withStart({ message, verdict }: Violation, chunk: Buffer): Violation {
   return new Violation(`${message}; it began with ${JSON.stringify(chunk.toString('latin1', 0, 20))}`, verdict)
 }
@@ -166,8 +169,8 @@ const PARSE = 0x50
 const COPY_DONE = 0x63
 
 /**
- * What a message asks. The driver writes each message at once. COPY is a statement of ours alone, so its form is known;
- * the rows of one are no message, and none that is open is ended by what they look like.
+ * Which query a message starts. The driver writes each message in one call. COPY statements are only sent by us, so
+ * their form is known; COPY rows are not messages and are not parsed here.
  */
 export function readQuestion(message: Buffer): Question | null {
   if (message.length < 5 || message.readUInt32BE(1) !== message.length - 1) return null

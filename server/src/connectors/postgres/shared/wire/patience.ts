@@ -1,7 +1,7 @@
 /**
- * How long a server that owes an answer may say nothing of it. Honest servers have statement timeouts of their own, which
- * end every statement with a message; one that withholds its last message would keep a run, and its place, until the
- * run's own time is up.
+ * How long a server that owes an answer may stay silent. Honest servers have statement timeouts, which end every
+ * statement with a message; one that withholds its last message would hold a run, and its slot, until the run times
+ * out.
  */
 
 /** ReadyForQuery follows the end of a statement at once; rolling back takes no time in PostgreSQL. */
@@ -19,7 +19,7 @@ export class Patience {
     this.#overdue = overdue
   }
 
-  /** Begins to wait anew. Null: for as long as it takes. */
+  /** Restarts the wait. Null: no limit. */
   wait(limitMs: number | null): void {
     this.#since = performance.now()
     this.#limitMs = limitMs
@@ -27,7 +27,7 @@ export class Patience {
     if (this.#timer === null || this.#since + limitMs < this.#firesAt) this.#arm()
   }
 
-  /** While we are the ones who do not read, nobody is waited for. */
+  /** While we are not reading, the server cannot be late. */
   pause(): void {
     this.#paused = true
   }
@@ -43,7 +43,7 @@ export class Patience {
     this.#timer = null
   }
 
-  /** One timer, which looks how long it has been when it fires: setting it anew for every chunk would cost more. */
+  /** One timer, which checks the elapsed time when it fires: resetting it for every chunk would cost more. */
   #arm(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
@@ -53,7 +53,7 @@ export class Patience {
     if (waitedMs >= this.#limitMs) return void this.#overdue(this.#limitMs)
     const leftMs = this.#limitMs - waitedMs
     this.#firesAt = now + leftMs
-    // Longer ones would fire at once.
+    // Node fires longer timeouts at once.
     this.#timer = setTimeout(() => this.#arm(), Math.min(Math.ceil(leftMs), 0x7fffffff))
     this.#timer.unref()
   }

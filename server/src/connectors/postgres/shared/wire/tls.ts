@@ -1,6 +1,6 @@
 /**
- * Asking for TLS. The server answers with a single byte, S or N; everything else is no PostgreSQL, and bytes that come
- * with it were sent before anything was encrypted, by whoever sits in between.
+ * Negotiates TLS. The server answers with a single byte, S or N; anything else is not PostgreSQL, and bytes that come
+ * with it were sent before encryption, possibly by a man in the middle.
  */
 import { isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
@@ -8,7 +8,7 @@ import { Violation } from './frames.ts'
 
 const request = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 
-/** Null where the server does not offer TLS. Ends with the socket: whoever waits must destroy it when it takes too long. */
+/** Null if the server does not offer TLS. The caller must destroy the socket if this takes too long. */
 export async function startTls(socket: Socket, host: string, options: ConnectionOptions): Promise<TLSSocket | null> {
   const answer = await askForTls(socket)
   if (answer.length === 1 && answer[0] === 0x4e) return null
@@ -41,10 +41,10 @@ function askForTls(socket: Socket): Promise<Buffer> {
 
 function encrypt(socket: Socket, host: string, options: ConnectionOptions): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
-    // A name for the server to choose its certificate by; an address is no name (RFC 6066).
+    // SNI: a host name, never an address (RFC 6066).
     const name = isIP(host) === 0 ? { servername: host } : {}
     const secure = connect({ socket, host, ...name, ...options })
-    // It stays: an error that comes when nobody listens would end the process.
+    // The listener stays: an unhandled 'error' event would end the process.
     secure.on('error', reject)
     secure.once('close', () => reject(new Error('the connection was closed')))
     secure.once('secureConnect', () => resolve(secure))
