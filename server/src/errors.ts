@@ -28,11 +28,19 @@ export type ErrorCode = keyof typeof catalogue
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly headers: Record<string, string>
-  constructor(code: ErrorCode, detail: string, headers: Record<string, string> = {}) {
+  /** Fields of the answer beside `detail`; the route's schema names them. */
+  readonly more: Record<string, unknown>
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    headers: Record<string, string> = {},
+    more: Record<string, unknown> = {},
+  ) {
     super(detail)
     this.name = 'AppError'
     this.code = code
     this.headers = headers
+    this.more = more
   }
   get status(): number {
     return catalogue[this.code].status

@@ -13,6 +13,7 @@ import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { type ShownStreams, shownStreams } from './shown-streams.ts'
+import { requireUnused } from './uses.ts'
 
 interface CustomSource {
   id: string
@@ -162,8 +163,19 @@ export async function updateCustomSource(
 }
 
 /** Pipelines that use it stay; their next run says that it is gone. */
-export async function deleteCustomSource(db: Database, actor: Actor, id: string): Promise<void> {
+export async function deleteCustomSource(
+  db: Database,
+  actor: Actor,
+  id: string,
+  { if_unused = false }: { if_unused?: boolean } = {},
+): Promise<void> {
   await db.transaction(async (tx) => {
+    if (if_unused) {
+      const locked = await tx.first<{ source_name: string }>(sql`
+        SELECT source_name FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`)
+      if (!locked) throw notFound('Custom source')
+      await requireUnused(tx, actor, { custom: locked.source_name })
+    }
     const row = await tx.first<{ name: string; source_name: string }>(sql`
       DELETE FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} RETURNING name, source_name`)
     if (!row) throw notFound('Custom source')

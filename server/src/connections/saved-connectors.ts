@@ -4,7 +4,7 @@ import type { TSchema } from 'typebox'
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { findSettingsFaults, isObject, type Node } from '../connectors/settings/settings.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Database, type Queryable, type Statement, sql } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
@@ -20,6 +20,7 @@ import { requireKeptInPlace, type SecretRules } from './kept-secrets.ts'
 import { hasMask, maskDestinationConfig, maskSourceConfig, restoreMasks } from './masks.ts'
 import { findTraits, loadReferences, outputsOf, placeOfSaved } from './references.ts'
 import { keepNewerToken } from './superseded-tokens.ts'
+import { holdReferences, refersToRows, requireUnused } from './uses.ts'
 
 export type ConnectorType = 'source' | 'destination'
 export type SavedConfig = Record<string, Json>
@@ -86,15 +87,20 @@ export async function createSavedConnector(
   input: SavedConnectorInput,
 ): Promise<SavedConnector> {
   const config = restoreMasks(input.config, undefined, 'config')
-  await checkSavedConfig(db, actor, type, input.connector_name, config)
-  const id = randomUUID()
-  const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
-  const row = await db.first<SavedConnector>(sql`
-    WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id }, { name: input.name, connector_name: input.connector_name })})
-    INSERT INTO saved_connectors (id, organization_id, type, name, connector_name, config_box, description)
-    VALUES (${id}, ${actor.organization_id}, ${type}, ${input.name}, ${input.connector_name}, ${sealed}, ${input.description ?? null})
-    RETURNING ${columns}`)
-  return row!
+  const wanted = { source_id: null, source_name: type === 'source' ? input.connector_name : null, destination_id: null }
+  const create = async (tx: Queryable) => {
+    await holdReferences(tx, actor.organization_id, wanted)
+    await checkSavedConfig(tx, actor, type, input.connector_name, config)
+    const id = randomUUID()
+    const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
+    const row = await tx.first<SavedConnector>(sql`
+      WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id }, { name: input.name, connector_name: input.connector_name })})
+      INSERT INTO saved_connectors (id, organization_id, type, name, connector_name, config_box, description)
+      VALUES (${id}, ${actor.organization_id}, ${type}, ${input.name}, ${input.connector_name}, ${sealed}, ${input.description ?? null})
+      RETURNING ${columns}`)
+    return row!
+  }
+  return refersToRows(wanted) ? db.transaction(create) : create(db)
 }
 
 /** What is absent stays. A whole new config may be given although the key of the stored one is lost. */
@@ -136,8 +142,18 @@ export async function updateSavedConnector(
 }
 
 /** Pipelines that use it stay; their next run says that it is gone. */
-export async function deleteSavedConnector(db: Database, actor: Actor, type: ConnectorType, id: string): Promise<void> {
+export async function deleteSavedConnector(
+  db: Database,
+  actor: Actor,
+  type: ConnectorType,
+  id: string,
+  { if_unused = false }: { if_unused?: boolean } = {},
+): Promise<void> {
   await db.transaction(async (tx) => {
+    if (if_unused) {
+      await requireSavedConnector(tx, actor, type, id, sql` FOR UPDATE`)
+      await requireUnused(tx, actor, { saved: type, id })
+    }
     const row = await tx.first<{ name: string }>(sql`
       DELETE FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id} RETURNING name`)
     if (!row) throw notFound(`Saved ${type}`)
@@ -150,9 +166,10 @@ export async function requireSavedConnector(
   actor: Actor,
   type: ConnectorType,
   id: string,
+  lock: Statement = sql``,
 ): Promise<void> {
   const row = await db.first(sql`
-    SELECT 1 FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}`)
+    SELECT 1 FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}${lock}`)
   if (!row) throw notFound(`Saved ${type}`)
 }
 

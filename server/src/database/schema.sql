@@ -256,9 +256,9 @@ CREATE TABLE pipelines (
 CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id);
 CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
 CREATE INDEX pipelines_due_idx ON public.pipelines USING btree (next_run_at) WHERE (enabled AND (next_run_at IS NOT NULL));
-CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id) WHERE (saved_destination_id IS NOT NULL);
-CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id) WHERE (saved_source_id IS NOT NULL);
-CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name);
+CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id, created_at DESC, id) WHERE (saved_destination_id IS NOT NULL);
+CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id, created_at DESC, id) WHERE (saved_source_id IS NOT NULL);
+CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id);
 
 CREATE TABLE refresh_leases (
   credential_id uuid NOT NULL,
@@ -363,6 +363,7 @@ CREATE TABLE saved_connectors (
   CONSTRAINT saved_connectors_type_check CHECK ((type = ANY (ARRAY['source'::text, 'destination'::text]))),
   CONSTRAINT saved_connectors_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
+CREATE INDEX saved_connectors_connector_idx ON public.saved_connectors USING btree (organization_id, connector_name, created_at DESC, id) WHERE (type = 'source'::text);
 CREATE INDEX saved_connectors_created_idx ON public.saved_connectors USING btree (organization_id, type, created_at DESC, id);
 
 CREATE TABLE schema_migrations (

@@ -22,7 +22,7 @@ export function handleError(
     .code(known.status)
     .headers(known.headers)
     .type('application/json; charset=utf-8')
-    .send({ detail: known.message })
+    .send({ detail: known.message, ...known.more })
 }
 
 export function handleNotFound(request: FastifyRequest, reply: FastifyReply): void {

@@ -1,5 +1,6 @@
 /** Copies of a pipeline: the same config, schedule and domain, disabled, under a name of their own. */
 import { randomUUID } from 'node:crypto'
+import { holdReferences } from '../connections/uses.ts'
 import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import type { ConfigSummary } from './config.ts'
@@ -21,6 +22,11 @@ export async function copyPipeline(
     await requireRoom(tx, stores, actor, 1)
     const config = openConfig(box, row)
     const summary = await readSummary(tx, id)
+    await holdReferences(tx, actor.organization_id, {
+      source_id: summary.saved_source_id,
+      source_name: summary.source_name,
+      destination_id: summary.saved_destination_id,
+    })
     const name = input.name ?? (await makeCopyName(tx, actor.organization_id, row.name))
     const copy = {
       id: randomUUID(),

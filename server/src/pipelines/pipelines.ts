@@ -7,6 +7,7 @@ import { requireKeptInPlace, type SecretRules } from '../connections/kept-secret
 import { hasMask, restoreMasks } from '../connections/masks.ts'
 import { findMissingRun, loadReferences, type References, runsWantedBy, wantedBy } from '../connections/references.ts'
 import { keepNewerToken } from '../connections/superseded-tokens.ts'
+import { holdReferences, refersToRows } from '../connections/uses.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import {
@@ -72,23 +73,21 @@ const whole = sql`${view}, organization_id, config_box, updated_at`
 
 export async function createPipeline(stores: Stores, actor: Actor, input: PipelineInput): Promise<Pipeline> {
   const { db, box } = stores
-  const references = await enterDomain(db, actor, input.config, input.domain_id ?? null)
-  const { config, summary } = checkConfig(
-    restoreMasks(input.config, undefined, 'config'),
-    references,
-    box,
-    stores.config,
-  )
-  const timing = readTiming(input, references.now)
-  const id = randomUUID()
-  const row = { ...timing, id, name: input.name, domain_id: input.domain_id ?? null, config, summary }
-  const limited = stores.config.ORG_MAX_PIPELINES !== undefined
-  const made = await (limited
-    ? db.transaction(async (tx) => {
-        await requireRoom(tx, stores, actor, 1)
-        return insertPipeline(tx, box, actor, row)
-      })
-    : insertPipeline(db, box, actor, row))
+  const create = async (tx: Queryable) => {
+    const references = await enterDomain(tx, actor, input.config, input.domain_id ?? null)
+    const { config, summary } = checkConfig(
+      restoreMasks(input.config, undefined, 'config'),
+      references,
+      box,
+      stores.config,
+    )
+    const timing = readTiming(input, references.now)
+    const row = { ...timing, id: randomUUID(), name: input.name, domain_id: input.domain_id ?? null, config, summary }
+    await requireRoom(tx, stores, actor, 1)
+    return insertPipeline(tx, box, actor, row)
+  }
+  const needsLocks = stores.config.ORG_MAX_PIPELINES !== undefined || refersToRows(wantedBy(input.config))
+  const made = await (needsLocks ? db.transaction(create) : create(db))
   forgetTotal(actor.organization_id)
   return made
 }
@@ -162,7 +161,9 @@ export async function enterDomain(
   config: unknown,
   domainId: string | null,
 ): Promise<References> {
-  const references = await loadReferences(db, actor.organization_id, wantedBy(config), domainId)
+  const wanted = wantedBy(config)
+  await holdReferences(db, actor.organization_id, wanted)
+  const references = await loadReferences(db, actor.organization_id, wanted, domainId)
   if (domainId !== null && references.domain === null) throw notFound('Domain')
   requirePermission(actor, 'pipelines:write', domainId)
   const runs = runsWantedBy(config)

@@ -23,7 +23,7 @@ import { actorOf } from '../authenticate.ts'
 import { signalOf } from '../disconnect.ts'
 import { sendJsonList } from '../json-list.ts'
 import { IdParams, NoContent, OptionalPaging, Paging, problems } from '../schemas/common.ts'
-import { CheckResult } from '../schemas/connectors.ts'
+import { CheckResult, DeleteQuery, InUse } from '../schemas/connectors.ts'
 import {
   CheckSource,
   CreateCustomSource,
@@ -137,13 +137,19 @@ export function customSourceRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Delete a custom source',
-        description: 'Pipelines that use it stay; their next run fails and says that it is gone.',
+        description:
+          'Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.',
         params: IdParams,
-        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+        querystring: DeleteQuery,
+        response: {
+          204: NoContent,
+          409: InUse,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
       },
     },
     async (request, reply) => {
-      await deleteCustomSource(db, actorOf(request), request.params.id)
+      await deleteCustomSource(db, actorOf(request), request.params.id, request.query)
       return reply.code(204).send(null)
     },
   )

@@ -17,6 +17,8 @@ import { sendJsonList } from '../json-list.ts'
 import { IdParams, NoContent, OptionalPaging, Paging, problems } from '../schemas/common.ts'
 import {
   CreateSavedConnector,
+  DeleteQuery,
+  InUse,
   SavedConnectorView,
   SavedConnectorWithConfig,
   UpdateSavedConnector,
@@ -105,13 +107,19 @@ function routesOf(app: App, services: Services, type: ConnectorType, path: strin
       schema: {
         tags,
         summary: `Delete a saved ${type}`,
-        description: 'Pipelines that use it stay; their next run fails and says that it is gone.',
+        description:
+          'Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.',
         params: IdParams,
-        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+        querystring: DeleteQuery,
+        response: {
+          204: NoContent,
+          409: InUse,
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found'),
+        },
       },
     },
     async (request, reply) => {
-      await deleteSavedConnector(db, actorOf(request), type, request.params.id)
+      await deleteSavedConnector(db, actorOf(request), type, request.params.id, request.query)
       return reply.code(204).send(null)
     },
   )

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { MOST_SHOWN, MOST_SHOWN_BYTES } from '../../connections/shown-streams.ts'
-import { Description, Name, Nullable, Timestamp, Uuid } from './common.ts'
+import { Description, Name, Nullable, Problem, Timestamp, Uuid } from './common.ts'
 
 const AnyObject = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
@@ -83,6 +83,25 @@ export const StreamsResult = Type.Object({
     ),
   ),
 })
+
+export const DeleteQuery = Type.Object({
+  if_unused: Type.Boolean({ default: false, description: 'Delete it only where no pipeline uses it; else 409' }),
+})
+
+const Users = Type.Array(Type.Object({ id: Uuid, name: Type.String() }))
+
+export const InUse = Type.Object(
+  {
+    ...Problem.properties,
+    used_by: Type.Object({
+      pipelines: { ...Users, description: 'The newest 20 of those that the caller may see' },
+      pipeline_count: Type.Integer({ description: 'How many there are in all, counted to 10000 at most' }),
+      saved_sources: { ...Users, description: 'Of a custom source: the newest 20 saved sources that use it' },
+      saved_source_count: Type.Integer(),
+    }),
+  },
+  { description: 'It is in use, and `if_unused` was given' },
+)
 
 export const CreateSavedConnector = Type.Object({
   name: Name,
