@@ -11,6 +11,7 @@ import { answerBrokenRequest, handleError, handleNotFound } from './error-handle
 import { createEventStreams } from './event-streams.ts'
 import { setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
+import { closeSchemas } from './known-fields.ts'
 import { describeApi } from './openapi.ts'
 import { logRequests, makeRequestLogger } from './request-log.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
@@ -30,6 +31,7 @@ import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { traceRequests } from './trace-requests.ts'
+import { acceptUnchangedFields } from './unchanged-fields.ts'
 import { compileValidator } from './validators.ts'
 
 const BODY_LIMIT = 1024 * 1024
@@ -62,6 +64,8 @@ export async function createApp(services: Services): Promise<App> {
   app.addHook('preClose', async () => app.eventStreams.end())
   acceptJsonBodies(app)
   guardRoutes(app)
+  closeSchemas(app)
+  acceptUnchangedFields(app)
   logRequests(app)
   setHeaders(app, services)
   app.addHook('onRequest', (request) => authenticate(services, request))

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { BlobStoreUnavailable } from '../blobs/blobs.ts'
 import { DiskFull } from '../blobs/disk-space.ts'
+import { hintAtKnown } from '../connectors/settings/settings.ts'
 import { isDatabaseError } from '../database/database.ts'
 import { DatabaseUnavailable } from '../database/unreachable.ts'
 import { AppError, catalogue, type ErrorCode } from '../errors.ts'
@@ -106,7 +107,7 @@ function describeFault(error: FastifyError): string {
     case 'enum':
       return `${place}: must be one of ${(params.allowedValues as unknown[]).map((value) => JSON.stringify(value)).join(', ')}`
     case 'additionalProperties':
-      return `${[...steps, String(params.additionalProperty)].join('.')}: unknown field`
+      return describeUnknown(steps, String(params.additionalProperty), params.known as string[] | undefined, context)
     case 'format':
       return `${place}: must be a valid ${String(params.format) === 'uuid' ? 'UUID' : String(params.format)}`
     case 'type':
@@ -133,6 +134,12 @@ function describeFault(error: FastifyError): string {
     default:
       return `${place}: ${fault.message ?? 'does not fit'}`
   }
+}
+
+function describeUnknown(steps: string[], name: string, known: string[] | undefined, context: string): string {
+  const what = context === 'querystring' ? 'query parameter' : 'field'
+  const hint = known?.length === 0 ? '; this route takes none' : hintAtKnown(name, known ?? [])
+  return `${shorten([...steps, name].join('.'))}: unknown ${what}${hint}`
 }
 
 const article = (type: string) =>

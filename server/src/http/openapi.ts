@@ -5,11 +5,14 @@ import type { ErrorCode } from '../errors.ts'
 import { VERSION } from '../version.ts'
 import type { App } from './app-type.ts'
 import type { Access } from './authenticate.ts'
+import { NO_FIELDS } from './known-fields.ts'
 import { Problem, problems } from './schemas/common.ts'
 
 const INTRODUCTION = `Organizations, roles, domains, invitations and API keys around pipelines that move one stream of a source to a destination.
 
-Send \`Authorization: Bearer <access token>\` or \`X-API-Key: <key>\`. Errors are always \`{ "detail": "…" }\`. Lists are plain arrays, newest first, with their total (counted to 10,000 at most) in \`X-Total-Count\`.`
+Send \`Authorization: Bearer <access token>\` or \`X-API-Key: <key>\`. Errors are always \`{ "detail": "…" }\`. Lists are plain arrays, newest first, with their total (counted to 10,000 at most) in \`X-Total-Count\`.
+
+Unknown fields and query parameters are refused with 400. A PUT also takes the fields that the GET of the same path returns, as long as they are unchanged.`
 
 interface DeclaredSchema {
   querystring?: unknown
@@ -31,9 +34,9 @@ function completeResponses(
   )
   if (access === undefined) return declared
   const codes: ErrorCode[] = ['internal']
-  // A body that nobody asked for is read all the same.
-  if (method !== 'GET') codes.push('invalid_input', 'too_large')
-  if (schema?.querystring || schema?.params) codes.push('invalid_input')
+  // An unknown query parameter is refused everywhere, and a body that nobody asked for is read all the same.
+  codes.push('invalid_input')
+  if (method !== 'GET') codes.push('too_large')
   if (access !== 'public') codes.push('unauthenticated')
   if (access !== 'public' && access !== 'authenticated') codes.push('forbidden')
   const all: Record<string, object> = { ...problems(...codes), ...declared }
@@ -84,6 +87,7 @@ export async function describeApi(app: App): Promise<void> {
           ...schema,
           ...(description && { description }),
           ...(access !== undefined && { operationId: nameOperation(String(route.method), url) }),
+          ...(schema?.body === NO_FIELDS && { body: undefined }),
           response: completeResponses(String(route.method), schema as DeclaredSchema | undefined, access),
           ...(access === 'public' && { security: [] }),
           ...(!url.startsWith('/api/') && !url.endsWith('z') && { hide: true }),

@@ -5,6 +5,7 @@
 import { Ajv, type Options } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifyRouteSchemaDef, FastifyValidationResult } from 'fastify/types/schema.js'
+import { findUnknownField, type Shape } from './known-fields.ts'
 
 const common: Options = { strict: false, allErrors: false, removeAdditional: false, ownProperties: true }
 const formats = ['uuid', 'date-time', 'email', 'uri'] as const
@@ -23,13 +24,13 @@ const make = (options: Options): Ajv => {
 export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<object>): FastifyValidationResult {
   if (httpPart === 'body') {
     strictAjv ??= make({ coerceTypes: false, useDefaults: false })
-    return strictAjv.compile(schema) as unknown as FastifyValidationResult
+    return withKnownFields(schema, strictAjv.compile(schema) as unknown as FastifyValidationResult)
   }
   textAjv ??= make({ coerceTypes: true, useDefaults: true })
   const validate = textAjv.compile(schema) as unknown as FastifyValidationResult
   const booleans = namesOf(schema, 'boolean')
   const integers = namesOf(schema, 'integer')
-  if (httpPart !== 'params' && booleans.length + integers.length === 0) return validate
+  if (httpPart !== 'params' && booleans.length + integers.length === 0) return withKnownFields(schema, validate)
   const check: FastifyValidationResult = (values: Record<string, string | number>) => {
     if (httpPart === 'params') lowerIds(values as Record<string, string>)
     // What reads the numbers would also take 0x10, 1e2, 1.0 and blanks around one.
@@ -40,6 +41,18 @@ export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<obj
       if (/^(true|false)$/i.test(String(values[name]))) values[name] = String(values[name]).toLowerCase()
     const valid = validate(values)
     check.errors = validate.errors ?? null
+    return valid
+  }
+  return withKnownFields(schema, check)
+}
+
+/** Unknown fields are told first; see known-fields.ts. */
+function withKnownFields(schema: Shape, validate: FastifyValidationResult): FastifyValidationResult {
+  const check: FastifyValidationResult = (value: unknown) => {
+    const unknown = findUnknownField(schema, value)
+    if (unknown) check.errors = [unknown]
+    const valid = unknown === null && validate(value)
+    if (!unknown) check.errors = validate.errors ?? null
     return valid
   }
   return check

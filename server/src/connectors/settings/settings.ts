@@ -108,7 +108,7 @@ function inspectObject(node: Node, value: unknown, path: string, faults: string[
     } else if (isObject(node.additionalProperties)) {
       inspect(node.additionalProperties as Node, child, field, faults)
     } else if (node.additionalProperties !== true) {
-      faults.push(`${field}: unknown field${guess(name, Object.keys(known)) || knownFields(known)}`)
+      faults.push(`${field}: unknown field${hintAtKnown(name, Object.keys(known))}`)
     }
   }
   for (const name of node.required ?? []) {
@@ -206,12 +206,16 @@ function hint(node: Node): string {
 
 function guess(value: unknown, known: readonly unknown[]): string {
   if (typeof value !== 'string') return ''
-  const found = nearest(value, known.filter((name) => typeof name === 'string') as string[])
+  const found = nearest(value.slice(0, 100), known.filter((name) => typeof name === 'string') as string[])
   return found ? `; did you mean '${found}'?` : ''
 }
 
-function knownFields(known: Record<string, Node>): string {
-  const names = Object.keys(known)
+/** What follows "unknown field": the name that was probably meant, or all known names. */
+export function hintAtKnown(name: string, known: readonly string[]): string {
+  return guess(name, known) || listKnown(known)
+}
+
+function listKnown(names: readonly string[]): string {
   return names.length === 0 ? '; there are no settings here' : `; the known fields are ${names.join(', ')}`
 }
 
@@ -226,7 +230,8 @@ export function findOverrideFaults(schema: TSchema, override: unknown, path: str
       inspect(known[name]!, override[name], `${path}.${name}`, faults)
       return faults
     }
-    if (!Object.hasOwn(known, name)) return [`${path}.${name}: unknown field${guess(name, open) || knownFields(known)}`]
+    if (!Object.hasOwn(known, name))
+      return [`${path}.${name}: unknown field${guess(name, open) || listKnown(Object.keys(known))}`]
     const allowed = open.length === 0 ? 'nothing can be' : `only ${list(open)} can be`
     return [`${path}.${name}: is set by the saved connector; ${allowed} overridden in the pipeline`]
   })
