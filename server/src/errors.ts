@@ -15,6 +15,10 @@ export const catalogue = {
   },
   forbidden: { status: 403, about: 'The caller is known but may not do this.' },
   not_found: { status: 404, about: 'There is no such thing, or it belongs to another organization.' },
+  method_not_allowed: {
+    status: 405,
+    about: 'The address does not have this method; the header `Allow` says which it has.',
+  },
   conflict: { status: 409, about: 'The request contradicts what is there already.' },
   too_large: { status: 413, about: 'The body is larger than 1 MB.' },
   range_not_satisfiable: { status: 416, about: 'The requested range lies outside the file.' },

@@ -12,6 +12,7 @@ import { createEventStreams } from './event-streams.ts'
 import { setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { closeSchemas } from './known-fields.ts'
+import { answerOtherMethods } from './methods.ts'
 import { describeApi } from './openapi.ts'
 import { logRequests, makeRequestLogger } from './request-log.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
@@ -68,6 +69,7 @@ export async function createApp(services: Services): Promise<App> {
   acceptUnchangedFields(app)
   logRequests(app)
   setHeaders(app, services)
+  answerOtherMethods(app)
   app.addHook('onRequest', (request) => authenticate(services, request))
   const { METRICS_TOKEN } = services.config
   if (METRICS_TOKEN) await (await import('./routes/metrics.ts')).metricsRoutes(app, services, METRICS_TOKEN)

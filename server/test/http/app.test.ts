@@ -40,7 +40,7 @@ test('an error is JSON with a detail and nothing else', async () => {
   ]
   assert.deepEqual(
     answers.map(({ status }) => status),
-    [404, 404, 401, 400, 400, 400, 400, 400, 404],
+    [404, 405, 401, 400, 400, 400, 400, 400, 404],
   )
   for (const { body, headers } of answers) {
     assert.deepEqual(Object.keys(body), ['detail'])
