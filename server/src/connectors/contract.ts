@@ -29,8 +29,8 @@
  * lists and negative intervals unchanged, MySQL all but booleans, bytes, zones and lists. A year above 9999 or before 1, or
  * `infinity`, is written as PostgreSQL writes it; a destination that has no such time refuses the row.
  *
- * A destination lists the encodings it accepts, best first; the engine picks the first one that the source
- * give.
+ * A destination lists the encodings it accepts, best first; the engine picks the first one that the source can
+ * produce.
  *
  * Exactly-once loading rests on the **mark**: what a destination has committed for a pipeline, written in the same
  * transaction as the data. If the mark and our own database differ, the mark is right. Systems without such a transaction

@@ -142,7 +142,10 @@ describe('authentication', () => {
       refresh({}).map((fault) => fault.split(':')[0]),
       ['a.params.token_url', 'a.params.client_id', 'a.params.refresh_token'],
     )
-    assert.match(refresh({ ...whole, token_url: 'id.example/token' })[0]!, /^a\.params\.token_url: has the wrong format/)
+    assert.match(
+      refresh({ ...whole, token_url: 'id.example/token' })[0]!,
+      /^a\.params\.token_url: has the wrong format/,
+    )
     assert.deepEqual(refresh({ ...whole, token_url: 'https://' }), ['a.params.token_url: is not a URL'])
     assert.match(refresh({ ...whole, token_url: 'https://u:p@id.example/' })[0]!, /must not hold a user name/)
     assert.match(refresh({ ...whole, client_secert: 's' })[0]!, /did you mean 'client_secret'/)

@@ -38,7 +38,7 @@ test('a misspelled field is refused with the name that was probably meant', asyn
   )
   assert.equal(
     await refuse('POST', '/api/domains', { name: 'x', weight: 3 }),
-    'weight: unknown field; known are name, description, color',
+    'weight: unknown field; the known fields are name, description, color',
   )
 })
 
@@ -46,7 +46,7 @@ test('a misspelled field inside an object of the API is refused with its place',
   const scopes = { permissions: ['pipelines:read'], domain: NOWHERE }
   assert.equal(
     await refuse('POST', '/api/api-keys', { name: 'x', scopes }),
-    'scopes.domain: unknown field; known are permissions, domain_id',
+    'scopes.domain: unknown field; the known fields are permissions, domain_id',
   )
 })
 

@@ -216,7 +216,7 @@ export function hintAtKnown(name: string, known: readonly string[]): string {
 }
 
 function listKnown(names: readonly string[]): string {
-  return names.length === 0 ? '; there are no settings here' : `; the known fields are ${names.join(', ')}`
+  return names.length === 0 ? '; there are none here' : `; the known fields are ${names.join(', ')}`
 }
 
 /** What is wrong with settings that override a saved connector: only those marked as overridable may be set. */
