@@ -1,7 +1,7 @@
 /**
- * What an IP address is. Addresses are read into one number, so that every way of writing one (short, octal, mapped,
- * compressed) is the same address before anything is decided about it. IPv4-mapped IPv6 is IPv4 here: the kernel
- * connects to the IPv4 address.
+ * Parses and classifies IP addresses. Addresses are parsed into one number, so that every notation (short, octal,
+ * mapped, compressed) is the same address before anything is decided about it. IPv4-mapped IPv6 is treated as IPv4,
+ * because the kernel connects to the IPv4 address.
  */
 import { isIPv4, isIPv6 } from 'node:net'
 
@@ -18,7 +18,9 @@ export interface Range extends Address {
 const bitsOf = { 4: 32n, 6: 128n } as const
 const mappedPrefix = 0xffffn
 
-/** Reads an address in its plain form. Null for anything else, zone ids included: they name a link of this machine. */
+/**
+ * Parses an address in its plain form. Null for anything else, including zone ids, which name a link of this machine.
+ */
 export function parseAddress(text: string): Address | null {
   if (isIPv4(text)) return { family: 4, value: readIPv4(text) }
   if (!isIPv6(text) || text.includes('%')) return null
@@ -44,7 +46,7 @@ function asTwoGroups(value: bigint): string {
   return `${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`
 }
 
-/** Reads `10.0.0.0/8` or a plain address, which is a range of one. */
+/** Parses `10.0.0.0/8` or a plain address, which is a range of one. */
 export function parseRange(text: string): Range | null {
   const [base = '', length, ...rest] = text.split('/')
   const address = parseAddress(base)
@@ -81,7 +83,7 @@ export type AddressKind =
   | 'tunnel'
   | 'reserved'
 
-/** The first match counts, so single addresses stand before the ranges that hold them. */
+/** The first match counts, so single addresses come before the ranges that contain them. */
 const specialRanges: readonly (readonly [AddressKind, readonly string[]])[] = [
   [
     'cloud metadata',
@@ -106,7 +108,7 @@ const specialRanges: readonly (readonly [AddressKind, readonly string[]])[] = [
   ['benchmark', ['198.18.0.0/15', '2001:2::/48']],
   ['broadcast', ['255.255.255.255']],
   ['multicast', ['224.0.0.0/4', 'ff00::/8']],
-  // 6to4, Teredo, their relay and locally chosen NAT64 carry an IPv4 address to wherever a gateway takes it.
+  // 6to4, Teredo, their relay and local NAT64 carry an IPv4 address to wherever a gateway takes it.
   ['tunnel', ['192.88.99.0/24', '2001::/32', '2002::/16', '64:ff9b:1::/48']],
   ['reserved', ['192.0.0.0/24', '240.0.0.0/4', '2001::/23']],
 ]
@@ -115,7 +117,7 @@ const special = specialRanges.map(([kind, ranges]) => [kind, ranges.map((text) =
 const globalUnicast = parseRange('2000::/3')!
 const nat64 = parseRange('64:ff9b::/96')!
 
-/** Null for a public address, else what makes it none. IPv6 is closed unless it is known to be public. */
+/** Null for a public address, otherwise its special kind. IPv6 is closed unless known to be public. */
 export function classifyAddress(address: Address): AddressKind | null {
   if (inRange(address, nat64)) return classifyAddress({ family: 4, value: address.value & 0xffffffffn })
   for (const [kind, ranges] of special) {

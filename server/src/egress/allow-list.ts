@@ -18,7 +18,7 @@ export interface AllowList {
   names: NameRule[]
 }
 
-/** The entries of EGRESS_ALLOW, or which of them cannot be read. */
+/** The entries of EGRESS_ALLOW, or which of them are invalid. */
 export function parseAllow(text: string): { allow: string[] } | { problem: string } {
   const allow = text
     .split(',')
@@ -26,14 +26,14 @@ export function parseAllow(text: string): { allow: string[] } | { problem: strin
     .filter((entry) => entry !== '')
   const wrong = allow.filter((entry) => parseRule(entry) === null)
   if (wrong.length === 0) return { allow }
-  return { problem: `${wrong.map((entry) => `"${entry}"`).join(', ')} cannot be read` }
+  return { problem: `${wrong.map((entry) => `"${entry}"`).join(', ')} cannot be parsed` }
 }
 
 export function compileAllow(entries: readonly string[]): AllowList {
   const list: AllowList = { addresses: [], names: [] }
   for (const entry of entries) {
     const rule = parseRule(entry.trim())
-    if (rule === null) throw new Error(`EGRESS_ALLOW: "${entry}" cannot be read`)
+    if (rule === null) throw new Error(`EGRESS_ALLOW: "${entry}" cannot be parsed`)
     if ('range' in rule) list.addresses.push(rule)
     else list.names.push(rule)
   }
@@ -53,7 +53,7 @@ function parseRule(entry: string): AddressRule | NameRule | null {
   return { name: below ? `.${name}` : name, port }
 }
 
-/** A bare IPv6 address has colons of its own, so a port behind one needs brackets. Undefined: no such port. */
+/** A bare IPv6 address contains colons, so a port after it requires brackets. Undefined: invalid port. */
 function splitPort(entry: string): { host: string; port: number | null | undefined } {
   const match = /^\[([^\]]+)\](?::(\d+))?$/.exec(entry) ?? /^([^:]+)(?::(\d+))?$/.exec(entry)
   if (!match) return { host: entry, port: null }
@@ -72,7 +72,7 @@ export function allowsAddress(list: AllowList, address: Address, port: number): 
   return list.addresses.some((rule) => matchesPort(rule, port) && inRange(address, rule.range))
 }
 
-/** Whether this one address is named, not a range around it. */
+/** Whether this exact address is listed, not just a range that contains it. */
 export function namesAddress(list: AllowList, address: Address, port: number): boolean {
   const whole = address.family === 4 ? 32 : 128
   return list.addresses.some(

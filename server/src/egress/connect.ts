@@ -1,6 +1,6 @@
 /**
- * Dialling: resolve, check every answer, connect to exactly the answers that were checked. The name is resolved once, so
- * a DNS server that changes its mind between the check and the connection changes nothing.
+ * Dials: resolve, check every answer, connect only to checked answers. The name is resolved once, so a DNS server that
+ * changes its answer between check and connection (DNS rebinding) achieves nothing.
  */
 import { createRequire } from 'node:module'
 import { connect as connectTcp, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
@@ -88,7 +88,7 @@ function openSocket(host: string, port: number, answers: readonly Answer[], sign
     const succeed = () => {
       signal.removeEventListener('abort', stop)
       socket.off('error', fail)
-      resolve(neverDialAgain(socket))
+      resolve(preventRedial(socket))
     }
     const fail = (error: Error) => {
       signal.removeEventListener('abort', stop)
@@ -101,10 +101,10 @@ function openSocket(host: string, port: number, answers: readonly Answer[], sign
 }
 
 /**
- * Database drivers call `connect` on the socket they are given. Node would dial again, to an address nobody checked; here
- * it only reports the connection that is already there.
+ * Database drivers call `connect` on the socket they are given. Node would dial again, to an unchecked address; here it
+ * only reports the existing connection.
  */
-function neverDialAgain(socket: Socket): Socket {
+function preventRedial(socket: Socket): Socket {
   socket.connect = function reportConnected() {
     process.nextTick(() => socket.emit('connect'))
     return socket
@@ -117,7 +117,7 @@ const plainCauses: Record<string, string> = {
   ECONNRESET: 'the connection was reset',
   EPIPE: 'the connection was closed',
   ETIMEDOUT: 'it did not answer in time',
-  EHOSTUNREACH: 'there is no route to it',
+  EHOSTUNREACH: 'there is no route to the host',
   ENETUNREACH: 'its network cannot be reached',
   UND_ERR_SOCKET: 'the connection was closed',
   UND_ERR_CONNECT_TIMEOUT: 'it did not answer in time',
@@ -130,7 +130,7 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Rejects with the signal's reason at once, whatever becomes of the promise. */
+/** Rejects with the signal's reason at once, whatever happens to the promise. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)
@@ -141,14 +141,14 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 }
 
 /**
- * HTTP over the same dial. TLS is put on the connected socket, with the name that was asked for. `closing` ends the
- * connections that are still being made.
+ * HTTP over the same dial. TLS is set up on the connected socket, with the requested name. `closing` aborts connections
+ * that are still being made.
  */
 export function createDispatcher(dial: Dial, closing: AbortSignal): Dispatcher {
   const { Agent, buildConnector }: typeof import('undici') = createRequire(import.meta.url)('undici')
   const startTls = buildConnector({ timeout: defaultTimeoutMs, allowH2: true })
   return new Agent({
-    // HTTP/2 where the server offers it.
+    // HTTP/2 if the server offers it.
     allowH2: true,
     connect(options, callback) {
       const secure = options.protocol === 'https:'

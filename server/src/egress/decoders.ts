@@ -1,6 +1,6 @@
 /**
- * The content encodings that answers may have, each with two ways to undo it: as a stage of a stream and in one piece.
- * Both ways have the same limits, so that it never matters for an answer which of them reads it.
+ * The content encodings that are supported, each decoded in two ways: as a stage of a stream and in one piece. Both
+ * have the same limits, so that it makes no difference which of them reads an answer.
  */
 import { type Duplex, pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -14,10 +14,10 @@ export interface Decoder {
   decode(bytes: Buffer, maxOutputLength: number): Promise<Buffer>
 }
 
-/** A longer chain than any server uses is there to multiply work. */
+/** No honest server chains more; a longer chain only multiplies work. */
 const MAX_ENCODINGS = 3
 
-// 8 MiB is the largest window that RFC 9659 lets a server use; without a limit it could ask for 128 MiB.
+// 8 MiB is the largest window that RFC 9659 allows a server to use; without a limit it could demand 128 MiB.
 const zstdOptions = { params: { [zlib.constants.ZSTD_d_windowLogMax]: 23 } }
 const gunzip = promisify(zlib.gunzip)
 const inflate = promisify(zlib.inflate)
@@ -58,7 +58,7 @@ const decoders: ReadonlyMap<string, Decoder> = new Map([
 
 export const acceptedEncodings = 'gzip, deflate, br, zstd'
 
-/** The decoders for a Content-Encoding, in the order in which they are applied. */
+/** The decoders for a Content-Encoding, in the order they are applied. */
 export function decodersFor(encoding: string, host: string): Decoder[] {
   const names = encoding
     .toLowerCase()
@@ -79,7 +79,7 @@ function hasZlibHeader(bytes: Buffer): boolean {
   return (bytes[0]! & 0x0f) === 8
 }
 
-/** A decoder as a stage of a pipeline. It begins with the first bytes: what is empty has no encoding. */
+/** A decoder as a stage of a pipeline. It starts with the first bytes: an empty body has no encoding. */
 export async function* decodeStream(decoder: Decoder, source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]()
   const first = await chunks.next()

@@ -1,4 +1,4 @@
-/** What the libraries below us throw, in the words of this folder. */
+/** Translates errors of undici, zlib and Node into EgressFailed. */
 import { explain } from './connect.ts'
 import { EgressFailed, EgressRefused } from './refusal.ts'
 
@@ -7,7 +7,7 @@ export function tooLarge(host: string, maxBytes: number): EgressFailed {
 }
 
 export function tooLate(timeoutMs: number): EgressFailed {
-  return new EgressFailed('timeout', `there was no complete answer within ${timeoutMs} ms`)
+  return new EgressFailed('timeout', `no complete answer within ${timeoutMs} ms`)
 }
 
 const SILENCE = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])

@@ -1,6 +1,6 @@
 /**
- * The decision itself. It is made twice: by name before anything is resolved, and by address for every answer of DNS at
- * the moment of connecting. Only the second one counts for safety; the first gives the better sentence.
+ * The policy decision. It is made twice: by name before anything is resolved, and by address for every DNS answer at
+ * connect time. Only the second one matters for security; the first gives a better message.
  */
 import { networkInterfaces } from 'node:os'
 import { type Address, type AddressKind, classifyAddress, parseAddress, sameAddress } from './addresses.ts'
@@ -11,16 +11,16 @@ import { EgressRefused } from './refusal.ts'
 export interface Listener {
   host: string
   port: number
-  /** Closed under the addresses of its name too. Not for a public name: others may share its addresses. */
+  /** Also closed under the addresses of its name. Not for a public name, whose addresses may be shared. */
   by_address?: boolean
 }
 
 export interface Guard {
-  /** Throws where the host is a literal address that is refused, or a name of the service itself. */
+  /** Throws if the host is a literal address that is refused, or a name of the service itself. */
   checkTarget(host: string, port: number): void
   /** Names of ours whose addresses must be known before this port is dialled. */
   ownNames(port: number): string[]
-  /** The answers that may be dialled; throws when none is left. `own` are the addresses of our own names. */
+  /** The answers that may be dialled; throws if none is left. `own` are the addresses of our own names. */
   permitted<Answer extends { address: string }>(
     host: string,
     port: number,
@@ -72,7 +72,7 @@ export function createGuard(allow: readonly string[], self: readonly Listener[])
   }
 }
 
-/** Metadata services hand out the machine's own credentials: neither a range nor a name opens them by accident. */
+/** Metadata services hand out the machine's credentials: neither a range nor a name opens them by accident. */
 function isAllowed(list: AllowList, kind: AddressKind, host: string, port: number, address: Address): boolean {
   if (kind === 'cloud metadata') return namesAddress(list, address, port)
   return allowsAddress(list, address, port) || allowsName(list, host, port)
@@ -83,7 +83,7 @@ function reaches(listener: Listener, port: number, target: Address): boolean {
   const bound = parseAddress(listener.host)
   if (!bound) return listener.host.toLowerCase() === 'localhost' && isThisMachine(target)
   if (isUnspecified(bound)) return isThisMachine(target)
-  // The kernel takes 0.0.0.0 and :: as a target for loopback.
+  // The kernel treats 0.0.0.0 and :: as loopback targets.
   if (isUnspecified(target)) return classifyAddress(bound) === 'loopback'
   return sameAddress(bound, target)
 }
@@ -103,7 +103,7 @@ function isThisMachine(address: Address): boolean {
   )
 }
 
-/** A name is refused without its addresses, or anybody could read the internal DNS by asking. */
+/** A name is refused without showing its addresses, otherwise anyone could probe the internal DNS. */
 function refuse(host: string, kind: AddressKind | 'self'): EgressRefused {
   if (kind === 'self') return refuseSelf()
   if (kind === 'cloud metadata') {

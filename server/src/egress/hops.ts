@@ -1,21 +1,21 @@
-/** A request from its first hop to the answer that is no redirect, whichever way the bytes of that answer are read. */
+/** Follows a request through its redirects to the final answer, whichever way the bytes of that answer are read. */
 import { acceptedEncodings } from './decoders.ts'
 import { cleanHeaders, type Hop, isRedirect, nextHop } from './redirects.ts'
 import { EgressFailed, EgressRefused } from './refusal.ts'
 import { type AnswerHeaders, type EgressRequest, headerOf, type Sender } from './request.ts'
 
 /** How the bytes of an answer are read: as a stream, or collected in memory. */
-export interface Way<Raw extends { status: number; headers: AnswerHeaders }, Answer> {
+export interface AnswerReader<Raw extends { status: number; headers: AnswerHeaders }, Answer> {
   send(hop: Hop): Promise<Raw>
-  /** Lets go of a redirect. */
+  /** Releases the answer of a redirect. */
   discard(redirect: Raw): Promise<void> | void
   finish(raw: Raw, hop: Hop, requests: number): Promise<Answer> | Answer
 }
 
-/** Of the body of a redirect no more is read than leaves the connection usable after an ordinary one. */
+/** Only this much of a redirect's body is read, which is enough to keep the connection usable after an ordinary one. */
 export const REDIRECT_BYTES = 16 * 1024
 const MAX_REDIRECTS = 10
-/** Servers take no longer ones, and each is held several times while the request is under way. */
+/** Servers do not accept longer URLs, and each is held in memory several times during the request. */
 const MAX_URL_LENGTH = 65_536
 const METHOD = /^[A-Z]+(-[A-Z]+)*$/
 
@@ -23,23 +23,23 @@ export async function followHops<Raw extends { status: number; headers: AnswerHe
   sender: Sender,
   url: string | URL,
   request: EgressRequest,
-  way: Way<Raw, Answer>,
+  reader: AnswerReader<Raw, Answer>,
 ): Promise<Answer> {
   const maxRedirects = request.maxRedirects ?? MAX_REDIRECTS
   let hop = firstHop(url, request, sender.userAgent)
   for (let requests = 1; ; requests++) {
     sender.checkUrl(hop.url)
-    const raw = await way.send(hop)
+    const raw = await reader.send(hop)
     const location = redirectTarget(raw, request)
-    if (location === undefined) return way.finish(raw, hop, requests)
-    await way.discard(raw)
+    if (location === undefined) return reader.finish(raw, hop, requests)
+    await reader.discard(raw)
     if (requests > maxRedirects)
       throw new EgressFailed('redirects', `${hop.url.host} redirects more than ${maxRedirects} times`)
     hop = nextHop(hop, raw.status, location)
   }
 }
 
-/** Where an answer sends us on to, if it does and the caller wants to be sent. */
+/** The target of a redirect, if the answer is one and the caller follows redirects. */
 export function redirectTarget(
   raw: { status: number; headers: AnswerHeaders },
   { maxRedirects }: Pick<EgressRequest, 'maxRedirects'>,
@@ -59,7 +59,7 @@ function firstHop(address: string | URL, request: EgressRequest, userAgent: stri
   const headers = cleanHeaders(request.headers ?? {})
   headers['user-agent'] ??= userAgent
   headers.accept ??= '*/*'
-  // A range counts the bytes as sent, so nothing may change them on the way.
+  // A range counts the bytes as sent, so nothing may decode them on the way.
   const raw = headers.range !== undefined || request.decompress === false
   headers['accept-encoding'] ??= raw ? 'identity' : acceptedEncodings
   return { url, method, headers, body: request.body ?? null }
@@ -82,13 +82,13 @@ export function hasBody(status: number, hop: Hop): boolean {
   return hop.method !== 'HEAD' && !EMPTY_STATUSES.has(status)
 }
 
-/** The headers of an answer whose encoding was undone: they describe the bytes that the caller gets. */
+/** The headers of a decoded answer: they describe the bytes that the caller gets. */
 export function decodedHeaders(headers: AnswerHeaders): AnswerHeaders {
   const { 'content-encoding': _encoding, 'content-length': _length, ...rest } = headers
   return rest
 }
 
-/** Whether an answer says beforehand that it is too large. After decompression it may have any size. */
+/** Whether an answer announces that it is too large. After decompression it may have any size. */
 export function announcesMoreThan(maxBytes: number, headers: AnswerHeaders): boolean {
   return headers['content-encoding'] === undefined && Number(headers['content-length']) > maxBytes
 }

@@ -4,8 +4,9 @@ import { EgressRefused } from './refusal.ts'
 const hostName = /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/
 
 /**
- * The one form of a host: lower case, no brackets, no final dot, international names in ASCII, and every number that a
- * resolver would take for an IPv4 address (`2130706433`, `0x7f.1`, `0177.0.0.1`) written as one. Null where it is none.
+ * The canonical form of a host: lower case, no brackets, no final dot, international names in ASCII, and every number
+ * that a resolver would accept as an IPv4 address (`2130706433`, `0x7f.1`, `0177.0.0.1`) in dotted form. Null if it is
+ * not a host.
  */
 export function normalizeHost(host: string): string | null {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host

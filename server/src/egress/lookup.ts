@@ -1,8 +1,8 @@
 /**
- * Looking names up by the system, so that /etc/hosts and search domains count. Each look-up occupies one of the threads
- * that Node has for files, passwords and names together, for as long as the DNS server does not answer, and tenants choose
- * the server. So every `Egress` has a few lanes of its own, an organization uses one of them at a time, organizations
- * take turns, and an aborted look-up is not started.
+ * Resolves names through the system, so that /etc/hosts and search domains apply. Each lookup occupies one of the
+ * threads that Node shares between files, passwords and names until the DNS server answers, and tenants choose that
+ * server. So every `Egress` has a few lanes, an organization uses one of them at a time, organizations take turns, and
+ * an aborted lookup is not started.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { lookup as systemLookup } from 'node:dns/promises'
@@ -14,7 +14,7 @@ export interface Answer {
   family: number
 }
 
-/** All addresses of a name. Tests give one of their own. */
+/** All addresses of a name. Tests supply their own. */
 export type Lookup = (host: string, signal?: AbortSignal) => Promise<readonly Answer[]>
 
 const LANES = 2
@@ -22,7 +22,7 @@ const MOST_WAITING = 10_000
 
 const organization = new AsyncLocalStorage<string>()
 
-/** Look-ups that the work makes belong to the organization. Elsewhere each one stands for itself. */
+/** Attributes lookups made by the work to the organization. Other lookups count separately. */
 export const lookUpAs = <T>(organizationId: string, work: () => T): T => organization.run(organizationId, work)
 
 export function limitLookups(lookup: Lookup, lanes: number): Lookup {

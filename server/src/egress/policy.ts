@@ -28,10 +28,10 @@ export interface Egress {
   checkUrl(url: URL): void
   /**
    * A request and its whole answer in memory. Redirects are followed by hand: each hop is checked, and credentials are
-   * dropped where one leads to another origin. 60 seconds and 64 MiB unless told otherwise.
+   * dropped when one leads to another origin. Defaults: 60 seconds and 64 MiB.
    */
   fetch(url: string | URL, request?: WholeRequest): Promise<WholeAnswer>
-  /** The same for large bodies: no deadline and no size limit unless given; destroy the body to give up. */
+  /** The same for large bodies: no deadline or size limit unless given; destroy the body to give up. */
   stream(url: string | URL, request?: EgressRequest): Promise<StreamAnswer>
   close(): Promise<void>
 }
@@ -42,7 +42,7 @@ export interface EgressOptions {
   /** Where the service itself listens; read at each check, so that a port may be added once it is known. */
   self: readonly Listener[]
   userAgent?: string
-  /** Stands for DNS in tests. By default the system's, in lanes of this egress alone. */
+  /** Replaces DNS in tests. By default the system's resolver, in this egress's own lanes. */
   lookup?: Lookup
 }
 
@@ -50,9 +50,12 @@ export function createEgress(options: EgressOptions): Egress {
   const guard = createGuard(options.allow, options.self)
   const dial = createDial(guard, options.lookup ?? createSystemLookup())
   const closing = new AbortController()
-  /** Made at the first HTTP request: undici takes 11 MB, and whoever only connects to a database never needs it. */
+  /** Created at the first HTTP request: undici takes 11 MB, and connectors that only use a database never need it. */
   let dispatcher: Dispatcher | undefined
-  /** What passed last: a source asks the same server again and again, and each connection is judged when it is made. */
+  /**
+   * Cache of the last check: a source requests the same server again and again, and each connection is checked when it
+   * is made.
+   */
   let passed = { origin: '', listeners: 0 }
 
   function checkUrl(url: URL): void {
@@ -88,7 +91,7 @@ export function createEgress(options: EgressOptions): Egress {
     checkUrl,
     fetch: (url, request = {}) => fetchWhole(sender, url, request),
     stream: (url, request = {}) => openStream(sender, url, request),
-    /** Requests that are still open end with it. */
+    /** Aborts open requests. */
     async close() {
       closing.abort(new EgressFailed('connection', 'the service is shutting down'))
       await dispatcher?.destroy()
@@ -105,7 +108,7 @@ type FetchOptions = Omit<EgressRequest, 'body' | 'headers' | 'signal'> & {
 
 /**
  * An `Egress` in the shape of the global `fetch`, for libraries that take one, such as openid-client. Redirects are
- * followed only where the library asks for it.
+ * followed only if the library asks for it.
  */
 export function asFetch(egress: Egress, limits: Pick<EgressRequest, 'timeoutMs' | 'maxBytes'> = {}) {
   return async (url: string, { method, headers, body, signal, redirect }: FetchOptions = {}): Promise<Response> =>

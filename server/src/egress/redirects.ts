@@ -1,4 +1,4 @@
-/** What a redirect may change. One hop in, one hop out, nothing sent: the rules can be read and tested alone. */
+/** What a redirect may change. A pure function from hop to hop, so that the rules can be read and tested alone. */
 import { EgressRefused } from './refusal.ts'
 
 export interface Hop {
@@ -8,7 +8,7 @@ export interface Hop {
   body: string | Uint8Array | null
 }
 
-/** Set by the connection, not by the caller; `Host` would send a request past the name that was checked. */
+/** Set by the connection, not by the caller; `Host` would route a request past the name that was checked. */
 const connectionHeaders = new Set([
   'host',
   'connection',
@@ -24,7 +24,7 @@ const connectionHeaders = new Set([
   'content-length',
 ])
 
-/** An API key can be in a header of any name, so another origin gets only those that never hold one. */
+/** An API key can be in a header of any name, so another origin only gets headers that never contain one. */
 const headersForAnyOrigin = new Set([
   'accept',
   'accept-encoding',
@@ -61,7 +61,7 @@ export function cleanHeaders(given: Record<string, string>): Record<string, stri
 
 export function nextHop(hop: Hop, status: number, location: string): Hop {
   const url = URL.parse(location, hop.url.href)
-  if (!url) throw new EgressRefused('redirect', `${hop.url.host} redirects to an address that cannot be read`)
+  if (!url) throw new EgressRefused('redirect', `${hop.url.host} redirects to an invalid address`)
   if (hop.url.protocol === 'https:' && url.protocol === 'http:') {
     throw new EgressRefused('redirect', `${hop.url.host} redirects from https to http, which is not followed`)
   }

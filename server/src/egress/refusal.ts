@@ -1,4 +1,4 @@
-/** Why the policy said no. The text is written for the person who configured the address. */
+/** Why the policy refused. The text is written for the person who configured the address. */
 export type RefusalReason =
   | 'address'
   | 'self'
@@ -10,7 +10,7 @@ export type RefusalReason =
   | 'method'
   | 'redirect'
 
-/** The policy does not let this out. Trying again never helps. */
+/** The policy does not allow this. Retrying never helps. */
 export class EgressRefused extends Error {
   readonly reason: RefusalReason
   constructor(reason: RefusalReason, message: string) {
@@ -20,10 +20,10 @@ export class EgressRefused extends Error {
   }
 }
 
-/** What went wrong on the way. `request` and `too_large` come back the same each time, the others may pass. */
+/** What failed. `request` and `too_large` fail the same way each time, the others may be transient. */
 export type FailureReason = 'dns' | 'connection' | 'timeout' | 'too_large' | 'redirects' | 'encoding' | 'request'
 
-/** The policy allowed it and it failed all the same. */
+/** The policy allowed it, but it failed. */
 export class EgressFailed extends Error {
   readonly reason: FailureReason
   constructor(reason: FailureReason, message: string, cause?: unknown) {

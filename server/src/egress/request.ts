@@ -1,4 +1,4 @@
-/** What a request may say and what every answer tells, whichever way its bytes are read. */
+/** The parts of requests and answers that do not depend on how the bytes are read. */
 import type { Dispatcher } from 'undici'
 import type { RequestGroup } from './request-group.ts'
 
@@ -7,24 +7,24 @@ export interface EgressRequest {
   headers?: Record<string, string>
   body?: string | Uint8Array
   signal?: AbortSignal
-  /** One deadline for everything, redirects and body included. */
+  /** One deadline for everything, including redirects and body. */
   timeoutMs?: number
   /** Counted after decompression. */
   maxBytes?: number
-  /** 0 gives the redirect itself back. */
+  /** 0 returns the redirect itself. */
   maxRedirects?: number
-  /** False gives the bytes as they were sent. */
+  /** False returns the bytes as they were sent. */
   decompress?: boolean
 }
 
 export interface WholeRequest extends EgressRequest {
   /** How many bytes are left for a batch of answers that are in memory together; each answer takes its share. */
   room?: { bytes: number }
-  /** In place of `signal`, for many requests that end together. */
+  /** Instead of `signal`, for many requests that end together. */
   group?: RequestGroup
 }
 
-/** By their names in lower case; a header that was sent more than once is a list. */
+/** By lower-case name; a header that was sent more than once is a list. */
 export type AnswerHeaders = Record<string, string | string[] | undefined>
 
 export interface AnswerHead {
@@ -36,13 +36,13 @@ export interface AnswerHead {
   requests: number
 }
 
-/** Of a header that was sent more than once, the first. */
+/** The first value of a header that was sent more than once. */
 export function headerOf({ headers }: Pick<AnswerHead, 'headers'>, name: string): string | undefined {
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
 }
 
-/** What sending needs of the policy. */
+/** What sending needs from the policy. */
 export interface Sender {
   dispatcher: Dispatcher
   checkUrl(url: URL): void

@@ -1,10 +1,18 @@
-/** The answer as a stream, for large bodies: never more in memory than a few chunks, and a slow reader slows the server. */
+/** The answer as a stream, for large bodies: only a few chunks are in memory, with backpressure on the server. */
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import type { Dispatcher } from 'undici'
 import { untilAborted } from './connect.ts'
 import { type Decoder, decodersFor, decodeStream } from './decoders.ts'
 import { tooLarge, tooLate, translateFailure } from './failures.ts'
-import { announcesMoreThan, decodedHeaders, encodingOf, followHops, hasBody, REDIRECT_BYTES, type Way } from './hops.ts'
+import {
+  type AnswerReader,
+  announcesMoreThan,
+  decodedHeaders,
+  encodingOf,
+  followHops,
+  hasBody,
+  REDIRECT_BYTES,
+} from './hops.ts'
 import type { Hop } from './redirects.ts'
 import type { AnswerHead, AnswerHeaders, EgressRequest, Sender } from './request.ts'
 
@@ -19,11 +27,11 @@ interface Raw {
   body: Dispatcher.ResponseData['body']
 }
 
-/** Sends a request and gives its answer as a stream. Without `timeoutMs` only silence ends it. */
+/** Sends a request and returns its answer as a stream. Without `timeoutMs` only silence ends it. */
 export async function openStream(sender: Sender, url: string | URL, request: EgressRequest): Promise<StreamAnswer> {
   const lifetime = startLifetime(request)
   try {
-    return await followHops(sender, url, request, streamWay(sender.dispatcher, request, lifetime))
+    return await followHops(sender, url, request, streamReader(sender.dispatcher, request, lifetime))
   } catch (error) {
     lifetime.release()
     throw error
@@ -50,7 +58,11 @@ function startLifetime({ signal: given, timeoutMs }: EgressRequest): Lifetime {
   }
 }
 
-function streamWay(dispatcher: Dispatcher, request: EgressRequest, lifetime: Lifetime): Way<Raw, StreamAnswer> {
+function streamReader(
+  dispatcher: Dispatcher,
+  request: EgressRequest,
+  lifetime: Lifetime,
+): AnswerReader<Raw, StreamAnswer> {
   return {
     send: (hop) => sendHop(dispatcher, hop, lifetime.signal),
     async discard({ body }) {
@@ -102,7 +114,7 @@ function openAnswer(raw: Raw, hop: Hop, requests: number, request: EgressRequest
 
 const asStage = (decoder: Decoder) => (source: AsyncIterable<Buffer>) => decodeStream(decoder, source)
 
-/** Counts what comes out of the decoders, and says in our words why a body broke off. */
+/** Counts what comes out of the decoders, and translates the error if a body breaks off. */
 class Meter extends Transform {
   readonly #host: string
   readonly #maxBytes: number

@@ -1,11 +1,12 @@
 /**
- * The whole answer in memory. Sources that make small requests one after another make many of them, so the bytes are
- * collected straight from the connection, without streams in between.
+ * The whole answer in memory. Sources often make many small requests in sequence, so the bytes are collected straight
+ * from the connection, without streams in between.
  */
 import type { Dispatcher } from 'undici'
 import { type Decoder, decodersFor } from './decoders.ts'
 import { tooLarge, tooLate, translateFailure } from './failures.ts'
 import {
+  type AnswerReader,
   announcesMoreThan,
   decodedHeaders,
   encodingOf,
@@ -13,7 +14,6 @@ import {
   hasBody,
   REDIRECT_BYTES,
   redirectTarget,
-  type Way,
 } from './hops.ts'
 import type { Hop } from './redirects.ts'
 import { EgressFailed } from './refusal.ts'
@@ -33,12 +33,12 @@ interface Raw {
 const TIMEOUT_MS = 60_000
 const MAX_BYTES = 64 * 1024 * 1024
 
-/** Sends a request and collects its answer: 60 seconds and 64 MiB unless told otherwise. */
+/** Sends a request and collects its answer. Defaults: 60 seconds and 64 MiB. */
 export function fetchWhole(sender: Sender, url: string | URL, request: WholeRequest): Promise<WholeAnswer> {
-  return followHops(sender, url, request, new WholeWay(sender.dispatcher, request))
+  return followHops(sender, url, request, new WholeReader(sender.dispatcher, request))
 }
 
-class WholeWay implements Way<Raw, WholeAnswer> {
+class WholeReader implements AnswerReader<Raw, WholeAnswer> {
   readonly dispatcher: Dispatcher
   readonly request: WholeRequest
   readonly timeoutMs: number
@@ -53,7 +53,7 @@ class WholeWay implements Way<Raw, WholeAnswer> {
     this.maxBytes = request.maxBytes ?? MAX_BYTES
   }
 
-  /** Timers of one length are cheap: all first hops that wait equally long share a list. */
+  /** Node keeps timers of the same duration in one list, so first hops with the same timeout are cheap. */
   get leftMs(): number {
     return this.#hops++ === 0
       ? this.timeoutMs
@@ -93,7 +93,7 @@ class WholeWay implements Way<Raw, WholeAnswer> {
     }))
   }
 
-  /** Undefined where the bytes fit, else why they do not. */
+  /** Undefined if the bytes fit, otherwise why they do not. */
   take(bytes: number): EgressFailed | undefined {
     const { room } = this.request
     if (room === undefined) return undefined
@@ -128,9 +128,9 @@ class WholeWay implements Way<Raw, WholeAnswer> {
 const noRoom = () =>
   new EgressFailed('too_large', 'the answers of one batch of requests are too large together; send fewer at once')
 
-/** One hop and its answer, as it was sent. A class, so that a request allocates one object and not a function per event. */
+/** One hop and its raw answer. A class, so that a request allocates one object instead of a closure per event. */
 class Collector implements Dispatcher.DispatchHandler, OpenRequest {
-  readonly #way: WholeWay
+  readonly #reader: WholeReader
   readonly #hop: Hop
   readonly #resolve: (answer: Raw) => void
   readonly #reject: (error: Error) => void
@@ -142,16 +142,16 @@ class Collector implements Dispatcher.DispatchHandler, OpenRequest {
   #size = 0
   #status = 0
   #headers: AnswerHeaders = {}
-  /** A redirect that is followed: its body is of no use. */
+  /** A redirect that is followed: its body is not needed. */
   #redirects = false
 
-  constructor(way: WholeWay, hop: Hop, resolve: (answer: Raw) => void, reject: (error: Error) => void) {
-    this.#way = way
+  constructor(reader: WholeReader, hop: Hop, resolve: (answer: Raw) => void, reject: (error: Error) => void) {
+    this.#reader = reader
     this.#hop = hop
     this.#resolve = resolve
     this.#reject = reject
-    this.#timer = setTimeout(() => this.abort(tooLate(way.timeoutMs)), way.leftMs)
-    const { group, signal } = way.request
+    this.#timer = setTimeout(() => this.abort(tooLate(reader.timeoutMs)), reader.leftMs)
+    const { group, signal } = reader.request
     group?.add(this)
     this.#stop = group === undefined && signal !== undefined ? () => this.abort(signal.reason) : null
     if (this.#stop) signal!.addEventListener('abort', this.#stop, { once: true })
@@ -159,31 +159,31 @@ class Collector implements Dispatcher.DispatchHandler, OpenRequest {
 
   abort(reason: Error): void {
     if (!this.#end()) return
-    this.#way.release(this.#size)
+    this.#reader.release(this.#size)
     this.#controller?.abort(reason)
     this.#reject(reason)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    // It may have waited for a connection longer than anybody waited for it.
-    if (this.#ended) controller.abort(tooLate(this.#way.timeoutMs))
+    // It may have waited for a connection beyond its deadline.
+    if (this.#ended) controller.abort(tooLate(this.#reader.timeoutMs))
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
     this.#status = status
     this.#headers = headers
-    this.#redirects = redirectTarget({ status, headers }, this.#way.request) !== undefined
-    const { maxBytes } = this.#way
+    this.#redirects = redirectTarget({ status, headers }, this.#reader.request) !== undefined
+    const { maxBytes } = this.#reader
     if (!this.#redirects && announcesMoreThan(maxBytes, headers) && hasBody(status, this.#hop))
       this.abort(tooLarge(this.#hop.url.host, maxBytes))
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#ended) return
-    const { maxBytes } = this.#way
+    const { maxBytes } = this.#reader
     this.#size += chunk.length
-    const full = this.#way.take(chunk.length)
+    const full = this.#reader.take(chunk.length)
     if (this.#redirects && this.#size > REDIRECT_BYTES) this.#cut()
     else if (this.#size > maxBytes) this.abort(tooLarge(this.#hop.url.host, maxBytes))
     else if (full) this.abort(full)
@@ -200,10 +200,10 @@ class Collector implements Dispatcher.DispatchHandler, OpenRequest {
     this.abort(translateFailure(error, this.#hop.url.host))
   }
 
-  /** A redirect with more of a body than anybody reads: the connection is given up, the redirect is followed. */
+  /** A redirect with a large body: the connection is closed, and the redirect is followed. */
   #cut(): void {
     if (!this.#end()) return
-    this.#way.release(this.#size)
+    this.#reader.release(this.#size)
     this.#controller?.abort(new EgressFailed('redirects', 'the body of a redirect is not read'))
     this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.alloc(0) })
   }
@@ -212,7 +212,7 @@ class Collector implements Dispatcher.DispatchHandler, OpenRequest {
     if (this.#ended) return false
     this.#ended = true
     clearTimeout(this.#timer)
-    const { group, signal } = this.#way.request
+    const { group, signal } = this.#reader.request
     group?.delete(this)
     if (this.#stop) signal!.removeEventListener('abort', this.#stop)
     return true

@@ -1,7 +1,7 @@
 /**
- * What the executor of a call may answer, by kind of call: types, lengths and numbers of everything. An executor has just
- * handled the bytes of a tenant's code or server; until it passes here, what it says is theirs. Nothing is built from it
- * and nothing is stored of it before.
+ * Validates the answers that the executor of a call may give, by kind of call: types, lengths and counts of everything.
+ * An executor has just handled the bytes of a tenant's code or server, so its answer is untrusted until it passes here.
+ * Nothing is derived from it or stored before that.
  */
 import type { FailureKind } from '../connectors/contract.ts'
 import { type ColumnType, isColumnType } from '../connectors/types/column-types.ts'
@@ -25,7 +25,7 @@ const nothing = is<null>((value) => value === null)
 const nullable = <T>(guard: Guard<T>) => is<T | null>((value) => value === null || guard(value))
 const list = <T>(most: number, item: Guard<T>) =>
   is<T[]>((value) => Array.isArray(value) && value.length <= most && value.every(item))
-/** Exactly these fields. */
+/** An object with exactly these fields. */
 const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
   is<{ [K in keyof G]: Guarded<G[K]> }>(
     (value) =>
@@ -35,10 +35,10 @@ const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
       Object.entries(guards).every(([name, guard]) => guard((value as Record<string, unknown>)[name])),
   )
 
-/** Long enough that what is cut off here never shows: a message is redacted first and then made much shorter. */
+/** Long enough that the cut is never visible: a message is redacted first and then shortened much further. */
 export const LONGEST_MESSAGE = 64 * 1024
 const MOST_STREAMS = 100_000
-/** A form shows one, a picker some; a database may have thousands. */
+/** A form describes one, a picker some; a database may have thousands. */
 export const MOST_DESCRIBED = 100
 const MOST_LOG_LINES = 10_000
 const LONGEST_LOG_LINE = 512 * 1024
@@ -114,7 +114,9 @@ export type Answers = { [K in CallKind]: Guarded<(typeof answers)[K]> }
 export const isAnswer = <K extends CallKind>(kind: K, value: unknown): value is Answers[K] =>
   (answers[kind] as Guard<unknown>)(value)
 
-/** What one frame may hold. The body of a preview is its records, of which a cell gives 16 MB and the commas between them. */
+/**
+ * The maximum size of a frame. The body of a preview is its records, of which a cell returns up to 16 MB, plus commas.
+ */
 export const CALL_FRAME_LIMITS: FrameLimits = {
   head: 4 * 1024 * 1024,
   body: 17 * 1024 * 1024,

@@ -1,10 +1,13 @@
-/** The way out of one call: nothing of it is shared with another call, and nothing of it stays open. */
+/** The egress of one call: it shares nothing with other calls and leaves nothing open. */
 import type { Socket } from 'node:net'
 import { ConnectorError } from '../connectors/contract.ts'
 import { createEgress, type Egress } from '../egress/policy.ts'
 import type { EgressSettings } from './messages.ts'
 
-/** What a server may answer to a check or a list of streams: a driver gathers a message until it is whole, however long it is. */
+/**
+ * What a server may send during a check or a stream listing: a driver buffers a message until it is complete, however
+ * long it is.
+ */
 const MOST_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 50
 
@@ -22,7 +25,8 @@ export function createCallEgress(settings: EgressSettings): CallEgress {
   const connect: Egress['connect'] = async (host, port, options) => {
     const socket = await egress.connect(host, port, options)
     sockets.add(socket)
-    // Whoever listens on the connection hears of an error; where TLS is put over it, nobody may listen down here.
+    // The user of the connection handles errors; when TLS is layered on top, nothing may listen on this socket, so this
+    // must.
     socket.on('error', () => {}).once('close', () => sockets.delete(socket))
     return socket
   }
@@ -37,4 +41,4 @@ export function createCallEgress(settings: EgressSettings): CallEgress {
 }
 
 const tooMuch = () =>
-  new ConnectorError('limit', `The server answered more than ${MOST_BYTES / 1024 / 1024} MB to a check`)
+  new ConnectorError('limit', `The server sent more than ${MOST_BYTES / 1024 / 1024} MB in answer to a check`)

@@ -1,6 +1,6 @@
 /**
- * Inside an executor that serves calls: what somebody waits for, one at a time. Each call has an egress of its own, which
- * ends with it and takes its connections along. What a call needs is loaded when the first one needs it.
+ * Inside an executor that serves interactive calls, one at a time. Each call has its own egress, which is closed with
+ * it. Modules are loaded when the first call needs them.
  */
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { HostFetch } from '../connectors/authentication/fetch.ts'
@@ -21,7 +21,7 @@ import { type Answers, CALL_FRAME_LIMITS, isAnswer, MOST_DESCRIBED } from './ans
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
 import type { CallInputs, CallKind, CallSettings, FromCall, ProbeInput, Served, ToExecutor } from './messages.ts'
-import { Questions, storedElsewhere } from './questions.ts'
+import { Questions, storedByService } from './questions.ts'
 import { cutMessage } from './reports.ts'
 
 type CallMessage = Extract<ToExecutor, { type: 'call' }>
@@ -32,10 +32,10 @@ interface CallHost {
   egress: Egress
   /** Aborted at the deadline. */
   signal: AbortSignal
-  /** What a cell may take. */
+  /** The time limit for a cell. */
   wall_seconds: number
   refreshTokens: RefreshTokens
-  /** What makes requests. It has tokens that were obtained on the way, which nobody else knows to hide. */
+  /** The fetches of this call. They hold tokens obtained on the way, which only they can redact. */
   fetches: HostFetch[]
 }
 
@@ -87,7 +87,7 @@ const performers: Performers = {
   },
 }
 
-/** A source with everything that it is called with. */
+/** A source with everything it is called with. */
 async function openProbe(input: ProbeInput, host: CallHost): Promise<{ source: Source; context: SourceContext }> {
   const { endpoint } = input
   if (endpoint.type === 'destination') throw new Error('only a source has streams')
@@ -112,7 +112,7 @@ function toAnswer({ columns, ...rest }: StreamDescription): Answers['describe'][
   return { ...rest, columns: shown ?? null }
 }
 
-/** Everything but the settings and the stream, which are the connector's own. */
+/** Everything except the settings and the stream, which belong to the connector. */
 async function makeContext({ outputs }: ProbeInput, { egress, signal }: CallHost): Promise<Omit<Context, 'config'>> {
   const quiet = () => {}
   const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
@@ -133,7 +133,7 @@ async function openOutputs(outputs: ProbeInput['outputs']): Promise<OutputReader
   return { parts: (id) => outputs.parts[id.toLowerCase()] ?? null, blobs: openBlobs(outputs.blobs) }
 }
 
-/** A source that names no output has no use for the blob store, and did not get the way to it. */
+/** A source that names no outputs does not need the blob store, and did not get its credentials. */
 const NO_BLOBS = new Proxy({} as BlobStore, {
   get() {
     throw new Error('this call has no blob store')
@@ -151,11 +151,12 @@ async function openSource(endpoint: SourceEndpoint): Promise<Source> {
 export async function serveCalls(settings: CallSettings, channel: Channel): Promise<Served> {
   const { configureCells, getZygote } = await import('../cell/provider.ts')
   configureCells(settings.cell)
-  // Ahead of the first call, which then finds a sealed cell waiting.
+  // Before the first call, which then finds a sealed cell waiting.
   getZygote()
   const send = (message: FromCall, body?: Buffer): void => channel.send(message, body)
   const questions = new Questions()
-  // A driver that is handed nonsense may throw where nobody can catch it. The caller is told, and the API ends this process.
+  // A driver that is fed garbage may throw where it cannot be caught. The caller is told, and the API ends this
+  // process.
   process.on('uncaughtException', (error) => {
     send({ type: 'failure', kind: 'internal', message: explain(error), reusable: false })
   })
@@ -167,7 +168,7 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
     receive(message) {
       if (message.type !== 'call') return questions.answer(message)
       send({ type: 'begun' })
-      void performCall(message, send, message.keeps_tokens ? storedElsewhere(questions, send) : unstored)
+      void performCall(message, send, message.keeps_tokens ? storedByService(questions, send) : unstored)
     },
   }
 }
@@ -191,7 +192,7 @@ async function performCall(
   try {
     const perform = performers[kind] as (input: unknown, host: CallHost) => Promise<Performed<CallKind>>
     const { answer, body } = await Promise.race([perform(input, host), rejectAt(deadline)])
-    requireFit(kind, answer)
+    validateAnswer(kind, answer)
     result = { message: { type: 'answer', answer, reusable: !duckdbWasOpened() }, body }
   } catch (error) {
     const known = error instanceof ConnectorError
@@ -200,14 +201,14 @@ async function performCall(
       message: {
         type: 'failure',
         kind: late ? 'timeout' : known ? error.kind : 'internal',
-        message: late ? `There was no answer within ${host.wall_seconds} seconds` : explain(error, host.fetches),
-        // What did not end when it was told to may still be at work.
+        message: late ? `No answer within ${host.wall_seconds} seconds` : explain(error, host.fetches),
+        // Code that did not stop when asked to may still be running.
         reusable: !deadline.aborted && !duckdbWasOpened(),
       },
     }
   }
-  // Before the answer: afterwards the process may already be at another call, or gone. A token that is being exchanged is
-  // waited for, and what closing breaks off has to say so to the end.
+  // Before the answer is sent: afterwards the process may already handle another call, or be gone. A token exchange in
+  // progress is awaited, and what closing interrupts must report it before the answer.
   const settled = () => Promise.all(host.fetches.map((fetch) => fetch.settled()))
   await Promise.race([settled(), rejectAt(deadline)]).catch(() => {})
   await close()
@@ -215,16 +216,16 @@ async function performCall(
   send(result.message, result.body)
 }
 
-/** A cell tells by itself that its time is up, and what it wrote to its log; that answer is awaited a little longer. */
+/** A cell reports its own timeout, together with its log; that answer is awaited a little longer. */
 const LATE_MS = 500
 
 const rejectAt = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
 
-/** What the API would refuse is refused here, where it can still be said why. */
-function requireFit(kind: CallKind, answer: unknown): void {
+/** Refuses here what the API would refuse, because here the reason can still be given. */
+function validateAnswer(kind: CallKind, answer: unknown): void {
   if (!isAnswer(kind, answer) || Buffer.byteLength(JSON.stringify(answer)) > CALL_FRAME_LIMITS.head - 1024)
-    throw new ConnectorError('limit', 'The answer is larger than can be shown; ask for less')
+    throw new ConnectorError('limit', 'The answer is too large to show; request less')
 }
 
 function explain(error: unknown, fetches: readonly HostFetch[] = []): string {

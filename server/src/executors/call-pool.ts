@@ -1,11 +1,11 @@
 /**
- * The API's own executors, for what somebody waits for: checks, lists of streams, previews, validations. They are apart
- * from those of runs, so that neither ever waits for the other; a process does one call at a time.
+ * The API's own executors, for interactive calls: checks, stream listings, previews, validations. They are separate
+ * from the executors of runs, so that neither ever waits for the other; a process handles one call at a time.
  *
- * A process is used again, by its own organization, after a clean end: the call ended by itself, with an answer or a failure
- * that passes answers.ts, and the process neither opened DuckDB nor was given the way to the blob store. After a deadline,
- * too much memory, a caller who went away, an answer that cannot be true or a message that nobody asked for, the whole
- * process group is killed.
+ * A process is reused, by its own organization, after a clean end: the call ended by itself, with an answer or a
+ * failure that passes answers.ts, and the process neither opened DuckDB nor received blob store credentials. After a
+ * deadline, excessive memory, a disconnected caller, an impossible answer or an unsolicited message, the whole process
+ * group is killed.
  */
 import type { SelfTestResult } from '../cell/self-test.ts'
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
@@ -16,36 +16,38 @@ import { type CallProcess, CallProcesses, type CallProcessOptions } from './call
 import type { Call, CallInputs, CallKind, EgressSettings } from './messages.ts'
 
 interface CallOptions {
-  /** Aborted when the caller goes away. */
+  /** Aborted when the caller disconnects. */
   signal?: AbortSignal
-  /** Where a refresh token is stored that the provider replaces. */
+  /** Where a rotated refresh token is stored. */
   tokens?: RefreshTokens | undefined
 }
 
 export interface CallPool {
-  /** Rejects with 429 where too much is under way, and when the caller goes away. A failure of the call is a result. */
+  /**
+   * Rejects with 429 if too much is in progress, and when the caller disconnects. A failure of the call is a result.
+   */
   run<K extends CallKind>(
     organizationId: string,
     kind: K,
     input: CallInputs[K],
     options?: CallOptions,
   ): Promise<CallResult<K>>
-  /** Starts the warm process, and tells whether the sandbox holds in it. Never rejects. */
+  /** Starts the warm process and reports whether the sandbox works in it. Never rejects. */
   selfTest(): Promise<SelfTestResult>
   close(): Promise<void>
 }
 
 export interface CallPoolOptions extends CallProcessOptions {
-  /** Asked for with every call: the service learns its own port only when it listens. */
+  /** Read for every call: the service learns its own port only when it listens. */
   egress: () => EgressSettings
-  /** Calls of one organization at a time. */
+  /** Concurrent calls of one organization. */
   perOrganization: number
   deadlineMs?: number
   beginMs?: number
 }
 
 const DEADLINE_MS = 30_000
-/** A process that waits begins at once, unless it was stopped or something it was left with keeps it busy. */
+/** A waiting process starts at once, unless it was stopped or something from an earlier call keeps it busy. */
 const BEGIN_MS = 10_000
 const START_MS = 30_000
 const WAITING_PER_ORGANIZATION = 60
@@ -75,7 +77,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
         beginMs: taken.ready ? beginMs : START_MS,
         ...asked,
       })
-      clean = outcome?.clean === true && !handsOverBlobs(call)
+      clean = outcome?.clean === true && !givesBlobAccess(call)
       if (outcome?.complaint) options.warn(outcome.complaint)
       return outcome?.result ?? null
     } finally {
@@ -83,7 +85,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
     }
   }
 
-  /** What never began is begun once more, in another process. */
+  /** A call that never started is retried once, in another process. */
   const perform = async <K extends CallKind>(
     take: () => CallProcess | Promise<CallProcess>,
     call: Call<K>,
@@ -91,7 +93,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
   ): Promise<CallResult<K>> => {
     const result = (await performIn(await take(), call, asked)) ?? (await performIn(await take(), call, asked))
     if (result === null) options.warn('no executor could be started')
-    return result ?? { ok: false, kind: 'internal', message: 'There was no process for this; try again in a moment' }
+    return result ?? { ok: false, kind: 'internal', message: 'No process is available for this; try again in a moment' }
   }
 
   return {
@@ -101,8 +103,8 @@ export function createCallPool(options: CallPoolOptions): CallPool {
         const leave = await gate.enter(organizationId, signal)
         return await perform(() => processes.acquire(organizationId), { kind, input }, asked).finally(leave)
       } catch (error) {
-        // Nobody hears this; it only must not count as a fault of the service.
-        throw signal?.aborted ? new AppError('invalid_input', 'The caller went away before the answer') : error
+        // The caller is gone; this only prevents it from being counted as a server error.
+        throw signal?.aborted ? new AppError('invalid_input', 'The caller disconnected before the answer') : error
       }
     },
     async selfTest() {
@@ -119,8 +121,8 @@ export function createCallPool(options: CallPoolOptions): CallPool {
 
 const refuse = (reason: 'key' | 'total' | 'time', inside: number): AppError => {
   const sentences = {
-    key: `${inside} calls of your organization are under way`,
-    total: 'Too many calls are under way on this service',
+    key: `${inside} calls of your organization are in progress`,
+    total: 'Too many calls are in progress on this service',
     time: `Nothing became free within ${WAIT_MS / 1000} seconds`,
   }
   return new AppError('too_many_requests', `${sentences[reason]}; try again in ${RETRY_SECONDS} seconds`, {
@@ -128,5 +130,8 @@ const refuse = (reason: 'key' | 'total' | 'time', inside: number): AppError => {
   })
 }
 
-/** A process that was given the way to the blobs of all handles no bytes after that call. */
-const handsOverBlobs = ({ input }: Call): boolean => input !== null && 'outputs' in input && input.outputs !== null
+/**
+ * A process that received blob store credentials, which open the blobs of all organizations, is not reused after that
+ * call.
+ */
+const givesBlobAccess = ({ input }: Call): boolean => input !== null && 'outputs' in input && input.outputs !== null

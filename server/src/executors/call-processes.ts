@@ -1,13 +1,14 @@
 /**
- * Which process does whose call. A process serves one organization from its first call to its end. Whatever a hostile
- * server or cell may have done to it (a changed prototype, a forgotten timer, worse), the next organization gets a process
- * that has never seen a foreign byte. One such fresh process is kept warm, with a sealed cell waiting in it, so that the
- * first call of an organization finds it at once. Those of an organization that calls no more go after a few seconds.
+ * Assigns processes to calls. A process serves one organization from its first call to its end. Whatever a hostile
+ * server or cell may have done to it (a changed prototype, a leftover timer, worse), the next organization gets a
+ * process that has never seen foreign bytes. One such fresh process is kept warm, with a sealed cell waiting in it, so
+ * that the first call of an organization starts at once. The processes of an organization that makes no more calls are
+ * ended after a few seconds.
  *
- *   fresh ──first call──► busy ──clean end──► idle, of that organization ──its next call──► busy
- *                           │                   │
- *                           ▼                   ▼
- *                         killed              killed after some time, or when another organization needs the room
+ * fresh ──first call──► busy ──clean end──► idle, for that organization ──its next call──► busy
+ * │                   │
+ * ▼                   ▼
+ * killed              killed after some time, or when another organization needs the room
  */
 import { AppError } from '../errors.ts'
 import { CALL_FRAME_LIMITS } from './answers.ts'
@@ -20,7 +21,7 @@ export interface CallProcess extends CallExecutor {
   /** Null while it is fresh. */
   organization: string | null
   state: 'idle' | 'busy' | 'ending'
-  /** It has told that it is up. */
+  /** It has reported that it is up. */
   ready: boolean
   calls: number
   idleTimer: NodeJS.Timeout | undefined
@@ -29,17 +30,20 @@ export interface CallProcess extends CallExecutor {
 export interface CallProcessOptions {
   settings: () => CallSettings
   memoryMb: number
-  /** Calls of all organizations at a time: there are so many processes, and a fresh one, at most. */
+  /** Concurrent calls of all organizations: there are at most this many processes, plus a fresh one. */
   concurrency: number
-  /** Told about a process that was thrown away for cause. */
+  /** Called when a process was discarded for cause. */
   warn(complaint: string): void
-  /** The program; tests put a hostile one here. */
+  /** The program; tests use a hostile one. */
   entry?: string
 }
 
 const KEPT_IDLE_MS = 10_000
 const CALLS_PER_PROCESS = 500
-/** How long a call waits for another of its organization to end before it gets one more process. Most calls are shorter. */
+/**
+ * How long a call waits for another call of its organization to end before it gets another process. Most calls are
+ * shorter.
+ */
 const GROW_AFTER_MS = 100
 const WARM_AFTER_MS = 100
 const SEMI_SPACE_MB = 1
@@ -47,8 +51,8 @@ const SEMI_SPACE_MB = 1
 export class CallProcesses {
   readonly #options: CallProcessOptions
   readonly #all = new Set<CallProcess>()
-  /** Calls that wait for a process of their own organization to become free. */
-  readonly #hopeful = new Map<string, Set<(found: CallProcess | null) => void>>()
+  /** Calls that wait for a process of their own organization. */
+  readonly #waiting = new Map<string, Set<(found: CallProcess | null) => void>>()
   readonly #tidying = new Set<Promise<void>>()
   #warming: NodeJS.Timeout | undefined
   #closed = false
@@ -57,7 +61,9 @@ export class CallProcesses {
     this.#options = options
   }
 
-  /** Of one's own organization, if there is one soon; else a fresh one, which from now on is. */
+  /**
+   * A process of the same organization, if one is available soon; otherwise a fresh one, which is then assigned to it.
+   */
   async acquire(organization: string): Promise<CallProcess> {
     const own = this.#findIdle(organization) ?? (await this.#waitForOwn(organization))
     if (own) return take(own)
@@ -67,7 +73,7 @@ export class CallProcesses {
     return fresh
   }
 
-  /** For a call that handles nothing of a tenant, so that it stays fresh. */
+  /** For a call that handles no tenant data, so the process stays fresh. */
   acquireFresh(): CallProcess {
     if (this.#closed) throw new AppError('unavailable', 'The service is shutting down', { 'Retry-After': '5' })
     return take(this.#findIdle(null) ?? this.#spawn())
@@ -79,9 +85,9 @@ export class CallProcesses {
       this.#keepWarm()
       return
     }
-    const [next] = this.#hopeful.get(released.organization ?? '') ?? []
+    const [next] = this.#waiting.get(released.organization ?? '') ?? []
     if (next) {
-      // It stays busy, so that nobody else takes it before this one wakes.
+      // It stays busy, so that no other call takes it before the waiting one resumes.
       next(released)
       return
     }
@@ -102,13 +108,13 @@ export class CallProcesses {
 
   async #waitForOwn(organization: string): Promise<CallProcess | null> {
     if (![...this.#all].some((each) => each.state === 'busy' && each.organization === organization)) return null
-    const waiting = this.#hopeful.get(organization) ?? new Set()
-    this.#hopeful.set(organization, waiting)
+    const waiting = this.#waiting.get(organization) ?? new Set()
+    this.#waiting.set(organization, waiting)
     return new Promise((resolve) => {
       const hear = (found: CallProcess | null) => {
         clearTimeout(timer)
         waiting.delete(hear)
-        if (waiting.size === 0) this.#hopeful.delete(organization)
+        if (waiting.size === 0) this.#waiting.delete(organization)
         resolve(found)
       }
       const timer = setTimeout(hear, GROW_AFTER_MS, null)
@@ -127,7 +133,7 @@ export class CallProcesses {
     if (this.#tidying.size === 0 && this.#all.size === 0) this.#remember(sweepScratch())
     this.#makeRoom()
     const spawned = launch(this.#options, (reason) => {
-      // What it still says while it is being killed is no news.
+      // Messages of a process that is being killed do not matter.
       if (spawned.state === 'ending') return
       this.#end(spawned)
       this.#options.warn(reason)
@@ -176,9 +182,9 @@ function launch(options: CallProcessOptions, giveUp: (reason: string) => void): 
       message(message, body) {
         if (!launched.ready && (message as { type?: unknown } | null)?.type === 'ready') launched.ready = true
         else if (launched.listener) launched.listener(message, body)
-        else giveUp('an executor spoke without being asked')
+        else giveUp('an executor sent an unsolicited message')
       },
-      broken: () => giveUp('an executor broke the format of its channel'),
+      broken: () => giveUp('an executor violated the frame format of its channel'),
     },
   )
   const launched: CallProcess = {

@@ -1,6 +1,6 @@
 /**
- * One call in one executor, seen from the API: sent, watched, and believed only after a look at what came back. However the
- * executor behaves, this ends: by its answer, its death, the deadline, its memory, or because the caller went away.
+ * One call in one executor, as the API sees it: sent, watched, and trusted only after its answer was validated. However
+ * the executor behaves, this ends: by an answer, its death, the deadline, its memory, or a caller that disconnects.
  */
 
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
@@ -9,7 +9,7 @@ import { type Answers, isAnswer, isFailure } from './answers.ts'
 import type { Call, CallKind, EgressSettings, FromCall, TokenQuestion } from './messages.ts'
 import type { ExecutorEnd, ExecutorProcess } from './process.ts'
 import { isToken } from './reports.ts'
-import { answerAboutToken } from './token-answers.ts'
+import { answerTokenQuestion } from './token-answers.ts'
 
 export type CallResult<K extends CallKind> =
   | { ok: true; answer: Answers[K]; body: Buffer }
@@ -17,38 +17,41 @@ export type CallResult<K extends CallKind> =
 
 export interface CallOutcome<K extends CallKind> {
   result: CallResult<K>
-  /** The call ended by itself, in a way that is allowed to. */
+  /** The call ended by itself, in an allowed way. */
   clean: boolean
-  /** What the operator should know. Never holds a text of the executor, which may be a tenant's. */
+  /** For the operator. Never contains text from the executor, which may be a tenant's. */
   complaint?: string
 }
 
 export interface CallLimits {
   egress: EgressSettings
   memoryMb: number
-  /** From the moment it begins. The executor ends the call at this time by itself, and says so better than we can. */
+  /**
+   * Counted from the start of the call. The executor ends the call itself at this time, with a better message than
+   * ours.
+   */
   deadlineMs: number
-  /** A process that waits begins at once, unless it was stopped or something it was left with keeps it busy. */
+  /** A waiting process starts at once, unless it was stopped or something from an earlier call keeps it busy. */
   beginMs: number
-  /** Where a refresh token is stored that the provider replaces. */
+  /** Where a rotated refresh token is stored. */
   tokens?: RefreshTokens | undefined
   signal?: AbortSignal | undefined
 }
 
-/** The side of a process that the pool hands to a call. */
+/** The part of a process that the pool hands to a call. */
 export interface CallExecutor {
   process: ExecutorProcess
-  /** Who hears its messages. Null: nobody asked it anything. */
+  /** Receives its messages. Null: no message is expected. */
   listener: ((message: unknown, body: Buffer) => void) | null
 }
 
-/** An executor that did not end the call by itself is killed so much after the deadline. */
+/** An executor that did not end the call itself is killed this long after the deadline. */
 const GRACE_MS = 2000
 const MEMORY_CHECK_MS = 50
-/** Two for each exchange. A server that refuses every token makes us ask for some thirty before the refusals stand. */
+/** Two per exchange. A server that refuses every token causes about thirty exchanges before the 401 is returned. */
 const MOST_QUESTIONS = 100
 
-/** Null: it never began, so another process may do it. Rejects by the signal alone. */
+/** Null: it never started, so another process may do it. Rejects only by the signal. */
 export async function performCall<K extends CallKind>(
   executor: CallExecutor,
   call: Call<K>,
@@ -58,7 +61,7 @@ export async function performCall<K extends CallKind>(
   const { promise, resolve, reject } = Promise.withResolvers<CallOutcome<K> | null>()
   const fail = (kind: FailureKind, message: string, complaint?: string) =>
     resolve({ result: { ok: false, kind, message }, clean: false, ...(complaint && { complaint }) })
-  // While a refresh token is being exchanged its replacement would be lost with the process: it is stored first.
+  // While a refresh token is being exchanged, killing the process would lose its replacement: it is stored first.
   let exchanging: PromiseWithResolvers<void> | null = null
   const abort = async () => {
     await exchanging?.promise
@@ -69,27 +72,27 @@ export async function performCall<K extends CallKind>(
   const begin = setTimeout(() => resolve(null), limits.beginMs)
   const memory = setInterval(() => {
     if (process.residentMb() > limits.memoryMb)
-      fail('memory', `This took more than ${limits.memoryMb} MB of memory, which is the most for it`)
+      fail('memory', `This needed more than the allowed ${limits.memoryMb} MB of memory`)
   }, MEMORY_CHECK_MS)
   executor.listener = (message, body) => {
     const { type } = (message ?? {}) as Partial<FromCall>
     if (type === 'begun' && deadline === undefined) {
       clearTimeout(begin)
       deadline = setTimeout(
-        () => fail('timeout', `There was no answer within ${limits.deadlineMs / 1000} seconds`),
+        () => fail('timeout', `No answer within ${limits.deadlineMs / 1000} seconds`),
         limits.deadlineMs + GRACE_MS,
       )
       return
     }
     if (deadline && limits.tokens && isTokenQuestion(message) && ++questions <= MOST_QUESTIONS)
-      return void answerAboutToken(limits.tokens, message).then((answer) => {
+      return void answerTokenQuestion(limits.tokens, message).then((answer) => {
         process.send(answer)
         if (message.type === 'refresh_end') exchanging?.resolve()
         exchanging = message.type === 'refresh_begin' && 'token' in answer ? Promise.withResolvers() : null
       })
     const outcome = deadline === undefined ? null : readOutcome(call.kind, message, body)
     if (outcome) resolve(outcome)
-    else fail('internal', BROKEN, `an executor answered a ${call.kind} with what cannot be an answer`)
+    else fail('internal', BROKEN, `an executor gave an invalid answer to a ${call.kind}`)
   }
   void process.ended.then((end) => (deadline === undefined ? resolve(null) : resolve(explainEnd(end, limits))))
   limits.signal?.addEventListener('abort', abort, { once: true })
@@ -112,7 +115,7 @@ export async function performCall<K extends CallKind>(
   }
 }
 
-const BROKEN = 'What the server or the code sent broke the process that handled it'
+const BROKEN = 'What the server or the code sent crashed the process that handled it'
 
 function isTokenQuestion(message: unknown): message is TokenQuestion {
   const { type, id, ...tokens } = (message ?? {}) as Partial<TokenQuestion>
@@ -122,7 +125,7 @@ function isTokenQuestion(message: unknown): message is TokenQuestion {
   return type === 'refresh_end' && isToken(used) && (rotated === null || isToken(rotated))
 }
 
-/** Null where it is neither an answer nor a failure that could be true. */
+/** Null if it is neither a valid answer nor a valid failure. */
 function readOutcome<K extends CallKind>(kind: K, message: unknown, body: Buffer): CallOutcome<K> | null {
   if (isFailure(message)) {
     const { kind, message: text, reusable } = message
@@ -140,6 +143,6 @@ function explainEnd<K extends CallKind>({ signal, stderr }: ExecutorEnd, { memor
     complaint,
   })
   if (/heap out of memory|Allocation failed/i.test(stderr))
-    return ended('memory', `This took more than ${memoryMb} MB of memory, which is the most for it`, 'out of memory')
-  return ended('internal', BROKEN, `an executor ended in the middle of a call${signal ? ` by ${signal}` : ''}`)
+    return ended('memory', `This needed more than the allowed ${memoryMb} MB of memory`, 'out of memory')
+  return ended('internal', BROKEN, `an executor exited in the middle of a call${signal ? ` by ${signal}` : ''}`)
 }

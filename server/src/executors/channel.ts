@@ -1,8 +1,8 @@
 /**
- * Frames between a service process and its executor, over a socket pair: the length of the head (4 bytes, little endian),
- * the length of the body, the head as JSON, the body as it is. Node's own IPC gathers a message of any size before anybody
- * can look at it; here both lengths are held against their limits before a byte is allocated, because an executor that was
- * taken over by the bytes it handles must not fill the memory of the process that serves everybody.
+ * Frames between a service process and its executor, over a socket pair: the length of the head (4 bytes, little
+ * endian), the length of the body, the head as JSON, the body as raw bytes. Node's IPC buffers a message of any size
+ * before it can be inspected. Here both lengths are checked against their limits before anything is allocated, because
+ * an executor compromised by the bytes it handles must not fill the memory of the process that serves all tenants.
  */
 import type { Socket } from 'node:net'
 
@@ -11,14 +11,14 @@ const LENGTHS_BYTES = 8
 export interface FrameLimits {
   head: number
   body: number
-  /** Far above what an honest executor says: each frame takes time of the process that serves everybody. */
+  /** Far above what an honest executor sends: each frame costs time in the process that serves all tenants. */
   perSecond: { frames: number; bytes: number }
 }
 
 export interface ChannelHandlers {
-  /** What JSON.parse made of the head: anything at all, until somebody has checked it. */
+  /** The parsed head: untrusted until it is validated. */
   message(message: unknown, body: Buffer): void
-  /** The other side broke the format. Nothing is read after this. */
+  /** The other side violated the format. Nothing is read after this. */
   broken(reason: string): void
 }
 
@@ -36,7 +36,7 @@ export function openChannel(socket: Socket, limits: FrameLimits, handlers: Chann
       handlers.broken(error instanceof Error ? error.message : String(error))
     }
   })
-  // A side that has gone is noticed by the end of its process.
+  // The exit of the other process is noticed elsewhere.
   socket.on('error', () => {})
   return {
     send(message, body) {
@@ -94,8 +94,9 @@ export class FrameReader {
     const head = this.#lengths.readUInt32LE(0)
     const body = this.#lengths.readUInt32LE(4)
     if (head === 0 || head > this.#limits.head)
-      throw new Error(`a head of ${head} bytes where ${this.#limits.head} are allowed`)
-    if (body > this.#limits.body) throw new Error(`a body of ${body} bytes where ${this.#limits.body} are allowed`)
+      throw new Error(`a head of ${head} bytes, more than the limit of ${this.#limits.head}`)
+    if (body > this.#limits.body)
+      throw new Error(`a body of ${body} bytes, more than the limit of ${this.#limits.body}`)
     this.#count(head + body)
     this.#headBytes = head
     this.#frame = Buffer.allocUnsafe(head + body)

@@ -1,7 +1,7 @@
 /**
- * The executor: the process in which the bytes of tenants and of the servers they name are handled. It has a process group
- * of its own, an empty environment and no connection to the platform's database. Its service tells it over descriptor 3
- * what to do; when that closes, the service is gone and this ends too.
+ * The executor: the process that handles the bytes of tenants and of the servers they name. It has its own process
+ * group, an empty environment and no connection to the platform's database. Its service sends it work over file
+ * descriptor 3; when that closes, the service is gone and this process exits too.
  */
 
 import { flushCompileCache } from 'node:module'
@@ -12,7 +12,7 @@ import type { ExecutorSettings, Served, ToExecutor } from './messages.ts'
 
 const CHANNEL_FD = 3
 const SETTLE_MS = 500
-/** The service is trusted; this only keeps a nonsensical length from being taken at its word. */
+/** The service is trusted; this only guards against a nonsensical length. */
 const GIGABYTE = 1024 ** 3
 const LIMITS = { head: GIGABYTE, body: 0, perSecond: { frames: 1_000_000, bytes: 4 * GIGABYTE } }
 
@@ -29,10 +29,10 @@ const channel: Channel = openChannel(socket, LIMITS, {
 })
 socket.once('close', () => process.exit(0))
 
-/** Once, in the pause after its start. */
+/** Once, while idle after the start. */
 async function settle(host: Served): Promise<void> {
   await host.preload()
-  // An executor is ended by force as a rule, and would never leave behind what it compiled for the next one.
+  // An executor is usually killed, and would otherwise never write its compile cache for the next one.
   flushCompileCache()
   shrinkHeap()
 }

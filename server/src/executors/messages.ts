@@ -1,10 +1,10 @@
 /**
- * What a service process and its executors tell each other: plain data, for it travels as JSON. Configurations travel here
- * alone, never by argument or environment, and an executor is told what it needs and no more.
+ * The messages between a service process and its executors: plain data, because they travel as JSON. Configurations
+ * only travel here, never as arguments or environment, and an executor receives only what it needs.
  *
- * An executor serves runs, one after another, for a worker; or calls that somebody waits for, one after another, for the
- * API. A new kind of call is one entry in `CallInputs`, one in the answers (answers.ts) and one in the table of what is
- * done (call-host.ts).
+ * An executor serves either runs, one after another, for a worker; or interactive calls, one after another, for the
+ * API. A new kind of call is one entry in `CallInputs`, one in the answers (answers.ts) and one in the performers
+ * (call-host.ts).
  */
 
 import type { BlobSettings } from '../blobs/open.ts'
@@ -27,7 +27,7 @@ export interface RunSettings {
   checkpointMs: number
 }
 
-/** No blob store, and no egress either: both come with the call that needs them. */
+/** Neither a blob store nor egress: both come with the call that needs them. */
 export interface CallSettings {
   serves: 'calls'
   cell: CellSettings
@@ -35,7 +35,7 @@ export interface CallSettings {
 
 export type ExecutorSettings = RunSettings | CallSettings
 
-/** One side of a config, whole. */
+/** One side of a config, complete. */
 export type ProbedEndpoint =
   | {
       type: 'source'
@@ -47,7 +47,7 @@ export type ProbedEndpoint =
     }
   | { type: 'destination'; name: string; config: Record<string, Json> }
 
-/** Outputs of earlier runs that a source names, with the way to the blobs. Handed over only where a source reads them. */
+/** Outputs of earlier runs that a source names, with blob store access. Only handed over if a source reads them. */
 export interface ReadableOutputs {
   /** By run id. */
   parts: Record<string, { key: string; size: number }[]>
@@ -64,18 +64,18 @@ interface PreviewCallInput {
   stream: string
   source_name: string | null
   max_records: number
-  /** Off for code that was validated when it was saved. */
+  /** False for code that was validated when it was saved. */
   validate: boolean
   authentication: Authentication | null
   config: Record<string, Json> | null
 }
 
 export interface CallInputs {
-  /** Does the sandbox hold on this machine? */
+  /** Whether the sandbox works on this machine. */
   self_test: null
   check: ProbeInput
   streams: ProbeInput
-  /** All streams, and what they look like: the one that is named, else the first of them. */
+  /** Lists all streams and describes one: the named one, or the first. */
   describe: ProbeInput & { stream: string | null }
   preview: PreviewCallInput
   validate: { code: string; source_name: string | null }
@@ -92,18 +92,18 @@ export type ToExecutor =
   | { type: 'run'; job: Job }
   | { type: 'saved'; id: number }
   | { type: 'refused'; id: number; message: string }
-  /** Answers both messages about a refresh token with the one that counts from now on. */
+  /** Answers both messages about a refresh token with the token to use from now on. */
   | { type: 'refresh_token'; id: number; token: string }
-  /** `keeps_tokens`: the service stores a refresh token that the provider replaces; else it is forgotten with the call. */
+  /** `keeps_tokens`: the service stores a rotated refresh token; otherwise it is lost with the call. */
   | { type: 'call'; call: Call; egress: EgressSettings; deadline_ms: number; keeps_tokens: boolean }
 
 export type TokenQuestion =
-  /** Before a refresh token is exchanged: answered when its turn has come. */
+  /** Before a refresh token is exchanged: answered when it is this executor's turn. */
   | { type: 'refresh_begin'; id: number; held: string }
-  /** After it was exchanged, with its replacement if there is one: answered when that is stored. */
+  /** After the exchange, with the replacement if there is one: answered when that is stored. */
   | { type: 'refresh_end'; id: number; used: string; rotated: string | null }
 
-/** What the executor of a run says. */
+/** Messages from the executor of a run. */
 export type FromExecutor =
   | { type: 'ready' }
   | { type: 'log'; entries: [level: 'debug' | 'info' | 'warn' | 'error', message: string][] }
@@ -114,7 +114,10 @@ export type FromExecutor =
   | { type: 'success'; outcome: Outcome; reusable: boolean }
   | { type: 'failure'; kind: FailureKind; message: string; transient: boolean }
 
-/** What the executor of a call says: `begun`, perhaps questions, then an end. An answer may have a body, which nobody parses. */
+/**
+ * Messages from the executor of a call: `begun`, perhaps questions, then a result. An answer may have a body, which is
+ * passed on unparsed.
+ */
 export type FromCall =
   | { type: 'ready' }
   | { type: 'begun' }
@@ -122,9 +125,9 @@ export type FromCall =
   | { type: 'answer'; answer: unknown; reusable: boolean }
   | { type: 'failure'; kind: FailureKind; message: string; reusable: boolean }
 
-/** What runs inside an executor, of either kind. */
+/** What runs inside an executor of either kind. */
 export interface Served {
   receive(message: ToExecutor): void
-  /** Loads ahead, in the pause after the start, what the first call would have to wait for. */
+  /** Loads what the first call would otherwise wait for, while idle after the start. */
   preload(): Promise<void>
 }

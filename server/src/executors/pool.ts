@@ -1,6 +1,6 @@
 /**
- * The executors of a worker, some of them warm: a process takes 150 ms to start and a message to a waiting one none. An
- * executor is used again after a clean success and thrown away after anything else, and after a number of runs.
+ * The executors of a worker, some of them warm: starting a process takes 150 ms, using a waiting one takes none. An
+ * executor is reused after a clean success, discarded after anything else, and replaced after a number of runs.
  */
 import type { FromExecutor, RunSettings } from './messages.ts'
 import { type Executor, type ExecutorProcess, launchExecutor } from './process.ts'
@@ -13,7 +13,7 @@ const KEPT_IDLE_MS = 10_000
 const SPAWN_AFTER_MS = 100
 const SEMI_SPACE_MB = 8
 const MIB = 1024 * 1024
-/** A checkpoint carries a cursor of up to 8 MB and the list of all parts; lines of the log travel together. */
+/** A checkpoint carries a cursor of up to 8 MB and the list of all parts; log lines are batched. */
 const FRAME_LIMITS = { head: 48 * MIB, body: 0, perSecond: { frames: 20_000, bytes: 96 * MIB } }
 
 interface Pooled extends Executor {
@@ -34,9 +34,9 @@ export interface PoolOptions {
   memoryMb: number
   /** Idle executors that are kept ready. */
   warm: number
-  /** As many as runs may execute at a time: past that none is started ahead. */
+  /** The maximum number of concurrent runs: beyond that none is started ahead of time. */
   most: number
-  /** The program; tests put another one here. */
+  /** The program; tests use another one. */
   entry?: string
 }
 
@@ -61,7 +61,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     if (closed) return
     for (let count = idle().length; count < options.warm && all.size < options.most; count++) spawnOne()
   }
-  // After a burst the extra ones go, but not while one burst follows another.
+  // After a burst the surplus is ended, but not while bursts follow each other.
   const shrinking = setInterval(() => {
     const spare = idle().slice(options.warm)
     for (const executor of spare) if (Date.now() - executor.idleSince > KEPT_IDLE_MS) executor.kill()
@@ -73,7 +73,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
       const executor = idle()[0] ?? spawnOne()
       executor.idle = false
       executor.runs++
-      // Not in this turn: the run that waits goes first.
+      // Not in this tick: the waiting run goes first.
       setTimeout(keepWarm, SPAWN_AFTER_MS).unref()
       return executor
     },

@@ -1,7 +1,7 @@
 /**
- * One executor process. It leads a process group of its own, so that killing it kills whatever it started; the kernel ends
- * it when the service dies (PDEATHSIG), also when it is too busy to notice by itself. It yields the processor to the service
- * and to PostgreSQL (nice), and where memory runs out the kernel takes it before them (oom_score_adj).
+ * One executor process. It leads its own process group, so that killing it kills everything it started. The kernel ends
+ * it when the service dies (PDEATHSIG), even if it is too busy to notice. It yields the CPU to the service and to
+ * PostgreSQL (nice), and if memory runs out the kernel kills it before them (oom_score_adj).
  */
 import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { makeScratch } from './scratch.ts'
 
 const EXECUTOR_ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const STDERR_KEPT = 4096
-/** More than any report of a crash. A process that writes on is no longer read and gets an error for it. */
+/** More than any crash report. A process that writes more is no longer read and gets an error. */
 const STDERR_READ = 256 * 1024
 const NICE = '5'
 const OOM_SCORE = 500
@@ -22,10 +22,10 @@ export interface Executor {
   pid: number
   send(message: ToExecutor): void
   onMessage(listener: (message: FromExecutor) => void): void
-  /** Resolves when the process has gone, with how and what it said last. */
+  /** Resolves when the process has exited, with its exit status and last output. */
   ended: Promise<ExecutorEnd>
   residentMb(): number
-  /** Ends the whole process group at once. */
+  /** Kills the whole process group. */
   kill(): void
 }
 
@@ -37,23 +37,23 @@ export interface ExecutorEnd {
 
 export interface LaunchOptions {
   memoryMb: number
-  /** Size of V8's young generation: larger is faster for those who move much data. */
+  /** The size of V8's young generation: larger is faster when moving much data. */
   semiSpaceMb: number
-  /** What one frame of the executor may hold. */
+  /** The maximum size of a frame from the executor. */
   limits: FrameLimits
-  /** The program; tests put a hostile one here. */
+  /** The program; tests use a hostile one. */
   entry?: string
 }
 
 export interface ProcessHandlers {
   message(message: unknown, body: Buffer): void
-  /** It sent what is not even a frame. It is being killed. */
+  /** It violated the frame format. It is being killed. */
   broken(reason: string): void
 }
 
 export interface ExecutorProcess {
   readonly pid: number
-  /** The folder for its temporary files; whoever launched it removes it. Null where none could be made. */
+  /** The folder for its temporary files, removed by the process that launched it. Null if it could not be created. */
   readonly scratch: string | null
   readonly ended: Promise<ExecutorEnd>
   readonly gone: boolean
@@ -62,7 +62,7 @@ export interface ExecutorProcess {
   kill(): void
 }
 
-/** Never throws: a process that could not be started has ended. */
+/** Never throws: a process that could not be started is reported as ended. */
 export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers): ExecutorProcess {
   let scratch: string | null = null
   let child: Child
@@ -73,7 +73,7 @@ export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers
     return neverStarted(scratch, (error as Error).message)
   }
   const pid = child.pid ?? 0
-  // A number that is free again may soon be another process's; and 0 would be the group of the service itself.
+  // A freed pid may soon belong to another process; and 0 would be the service's own process group.
   let gone = child.pid === undefined
   let stderr = ''
   let heard = 0
@@ -143,22 +143,22 @@ function start({ memoryMb, semiSpaceMb, entry = EXECUTOR_ENTRY }: LaunchOptions,
       TZ: 'UTC',
       LANG: 'C.UTF-8',
       TMPDIR: scratch,
-      // Half of an executor's start is spent on compiling what another one has compiled before.
+      // Half of an executor's start is spent compiling what another one has already compiled.
       ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     },
   })
-  // Where the machine has no descriptor left there are no pipes, and the reason comes as an event.
+  // If the machine has no file descriptors left there are no pipes, and the reason comes as an event.
   if (!child.stdio) {
     child.on('error', () => {})
     throw new Error('no process could be started')
   }
-  if (child.pid !== undefined) giveWay(child.pid)
+  if (child.pid !== undefined) lowerPriority(child.pid)
   return child as Child
 }
 
 let prefix: string[] | undefined
 
-/** What stands before the program: yield the processor, and end with us. Whatever of it this machine has. */
+/** The command prefix: yield the CPU, and exit with the service. Uses whatever this machine has. */
 function prefixCommand(): string[] {
   prefix ??= [
     ['nice', '-n', NICE],
@@ -172,20 +172,20 @@ function works([command, ...args]: string[]): boolean {
     execFileSync(command!, [...args, 'true'], { stdio: 'ignore' })
     return true
   } catch {
-    // Without setpriv the executor still ends when its channel to us closes.
+    // Without setpriv the executor still exits when its channel to the service closes.
     return false
   }
 }
 
-function giveWay(pid: number): void {
-  // Raising it needs no privilege; lowering it would, so a service that was given a higher one hands that on.
+function lowerPriority(pid: number): void {
+  // Raising it needs no privilege; lowering it would. So if the service itself has a higher value, that one is used.
   const own = attempt(() => Number(readFileSync('/proc/self/oom_score_adj', 'utf8')))
   if (own !== null && own < OOM_SCORE) attempt(() => writeFileSync(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)))
-  // Where the kernel shares the processor between sessions first, nice counts only within one, and this is a session.
+  // With autogroups, nice only applies within a session, and the executor is its own session.
   attempt(() => writeFileSync(`/proc/${pid}/autogroup`, NICE))
 }
 
-/** Null where this is not Linux, the kernel does not have it, or the process has gone already. */
+/** Null if this is not Linux, the kernel does not support it, or the process has already exited. */
 function attempt<T>(act: () => T): T | null {
   try {
     return act()
@@ -199,7 +199,7 @@ function killGroup(pid: number): void {
     try {
       process.kill(target, 'SIGKILL')
     } catch {
-      // Gone already.
+      // Already exited.
     }
   }
 }

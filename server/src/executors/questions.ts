@@ -1,4 +1,4 @@
-/** Inside an executor: what it asks of its service, which alone reaches the database, and waits for. */
+/** Inside an executor: requests to its service, which alone can reach the database. */
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import type { ToExecutor, TokenQuestion } from './messages.ts'
@@ -30,7 +30,7 @@ export class Questions {
 }
 
 /** Refresh tokens are stored by the service. */
-export const storedElsewhere = (questions: Questions, send: (question: TokenQuestion) => void): RefreshTokens => ({
+export const storedByService = (questions: Questions, send: (question: TokenQuestion) => void): RefreshTokens => ({
   begin: (held) => questions.ask((id) => send({ type: 'refresh_begin', id, held })),
   end: (used, rotated) => questions.ask((id) => send({ type: 'refresh_end', id, used, rotated })),
 })

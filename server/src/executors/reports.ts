@@ -1,7 +1,7 @@
 /**
- * What an executor says is looked at before it is believed. An executor handles the bytes of tenants and of the servers
- * they name: one that was taken over must not be able to name the blobs of another run as its own, to put a value where
- * the database refuses it and so leave the run without an end, or to bring its worker down.
+ * Validates what an executor reports. An executor handles the bytes of tenants and of the servers they name: a
+ * compromised one must not be able to claim the blobs of another run, to send a value that the database rejects and so
+ * leave the run without an end, or to crash its worker.
  */
 
 import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
@@ -19,7 +19,7 @@ const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
 const CONTENT_TYPE = /^[a-z]+\/[a-z0-9.+-]{1,60}$/
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** What about a message cannot be true, or null. */
+/** What is invalid in a message, or null. */
 export function findReportFault(run: RunIdentity, message: FromExecutor): string | null {
   switch (message.type) {
     case 'ready':
@@ -60,7 +60,7 @@ const isColumn = ({ name, type, nullable, native }: Column): boolean =>
   (native === undefined || isTexts([native.system, native.type]))
 const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
 
-/** As the standard has them: printable ASCII. What the user gave is compared as it is. */
+/** As in the standard: printable ASCII. What the user gave is compared unchanged. */
 export const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= LONGEST_TOKEN && !UNSTORABLE.test(JSON.stringify(value))
 
@@ -82,12 +82,14 @@ function findOutputFault(run: RunIdentity, { parts, size, extension, content_typ
 }
 
 /**
- * An error as an executor reports it. Not yet as short as it is shown: secrets are looked for in it first, and one that was
- * cut in two would not be found.
+ * An error as an executor reports it. Not yet shortened for display: secrets are redacted first, and one that was cut
+ * in two would not be found.
  */
 export const cutMessage = (message: string): string => message.slice(0, LONGEST_MESSAGE).toWellFormed()
 
-/** An error as a row keeps it and every list shows it: of a length that a list can bear, and without what no text can hold. */
+/**
+ * An error as it is stored and listed: short enough for a list, and without characters that the database cannot store.
+ */
 export function trimError(error: string): string {
   const clean = error.slice(0, ERROR_CHARACTERS).replaceAll('\0', '\\0').toWellFormed()
   return error.length > ERROR_CHARACTERS ? `${clean}… (${error.length - ERROR_CHARACTERS} more characters)` : clean

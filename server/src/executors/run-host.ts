@@ -1,4 +1,4 @@
-/** Inside an executor that serves runs. Whatever is to be kept is asked of the worker. */
+/** Inside an executor that serves runs. The worker stores everything that has to be kept. */
 
 import { BlobStoreUnavailable } from '../blobs/blobs.ts'
 import { openBlobs } from '../blobs/open.ts'
@@ -16,7 +16,7 @@ import { executeRun } from '../engine/execute.ts'
 import type { Host, Job } from '../engine/job.ts'
 import type { Channel } from './channel.ts'
 import type { FromExecutor, RunSettings, Served } from './messages.ts'
-import { Questions, storedElsewhere } from './questions.ts'
+import { Questions, storedByService } from './questions.ts'
 import { cutMessage } from './reports.ts'
 
 type Send = (message: FromExecutor) => void
@@ -26,7 +26,7 @@ export function serveRuns(settings: RunSettings, channel: Channel): Served {
   const questions = new Questions()
   const host = openHost(settings, send, questions)
   return {
-    // Everything came with this file.
+    // Everything was loaded with this file.
     async preload() {},
     receive(message) {
       if (message.type === 'run') void performRun(message.job, host, send)
@@ -35,18 +35,18 @@ export function serveRuns(settings: RunSettings, channel: Channel): Served {
   }
 }
 
-/** What a run is given, apart from its log. */
+/** What a run needs, apart from its log. */
 function openHost(settings: RunSettings, send: Send, questions: Questions): (log: BatchedLog) => Host {
   const base = { blobs: openBlobs(settings.blobs, RUN_PATIENCE_MS), egress: createEgress(settings.egress) }
   configureCells(settings.cell)
-  const refreshTokens: RefreshTokens = storedElsewhere(questions, send)
+  const refreshTokens: RefreshTokens = storedByService(questions, send)
   return (log) => ({
     ...base,
     log,
     signal: new AbortController().signal,
     fault() {},
     checkpointEvery: { ...usualSizes, ms: settings.checkpointMs },
-    // A cancel ends this whole process, so there is never one that was heard and did not.
+    // A cancel kills this whole process, so there is nothing to check.
     mayBegin() {},
     async saveCheckpoint(checkpoint) {
       await questions.ask((id) => send({ type: 'checkpoint', id, checkpoint }))
@@ -67,14 +67,14 @@ async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Sen
   try {
     const outcome = await executeRun(job, hostOf(log)).finally(() => log.settled())
     log.flush()
-    // DuckDB over a tenant's file is a large native parser fed with foreign bytes: what it may have done ends with the process.
+    // DuckDB is a large native parser fed with foreign bytes: whatever it may have done ends with the process.
     send({ type: 'success', outcome, reusable: !duckdbWasOpened() })
   } catch (error) {
     log.flush()
     const known = error instanceof ConnectorError ? error : null
     const away = error instanceof BlobStoreUnavailable
     const text = error instanceof Error ? error.message : String(error)
-    const message = known || away ? text : `An unforeseen error: ${text}`
+    const message = known || away ? text : `An unexpected error: ${text}`
     send({
       type: 'failure',
       kind: known?.kind ?? 'internal',
@@ -97,14 +97,14 @@ async function openCustomSource(source: Job['source']): Promise<Source> {
 
 interface BatchedLog extends RunLog {
   flush(): void
-  /** Keeps out of the log what this obtains: tokens that are unknown to the worker. */
+  /** Keeps the tokens that this fetch obtains out of the log; the worker does not know them. */
   note(fetch: HostFetch): void
-  /** Resolves when no token is being asked for. */
+  /** Resolves when no token request is in flight. */
   settled(): Promise<void>
   redact(text: string): string
 }
 
-/** Lines that come in the same turn travel together. */
+/** Lines written in the same tick are sent together. */
 function batchedLog(send: Send): BatchedLog {
   let noted: HostFetch | null = null
   const redact = createRedactor(() => noted?.obtained ?? [], createRedact)

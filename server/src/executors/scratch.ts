@@ -1,7 +1,7 @@
 /**
- * A folder for the temporary files of one executor. An executor is ended by force as a matter of course, and then cleans
- * up nothing: what it had of a tenant's file would stay on the disk for ever. So the process that launched it removes the
- * folder with it, and what a process that was ended by force has left is removed by the next one.
+ * A folder for the temporary files of one executor. An executor is usually killed, and then cleans up nothing: what it
+ * had of a tenant's file would stay on disk forever. So the process that launched it removes the folder, and leftovers
+ * of a launching process that was killed are removed by the next one.
  */
 import { mkdtempSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { join } from 'node:path'
 
 const PREFIX = 'sluice-executor-'
 
-/** Made with rights for its owner alone. Throws where the disk has no room for a folder. */
+/** Readable only by its owner. Throws if the disk is full. */
 export const makeScratch = (): string => mkdtempSync(join(tmpdir(), `${PREFIX}${process.pid}-`))
 
 export const removeScratch = async (folder: string | null): Promise<void> => {

@@ -1,9 +1,9 @@
-/** What a service answers its executor about a refresh token. */
+/** A service's answer to its executor about a refresh token. */
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import type { ToExecutor, TokenQuestion } from './messages.ts'
 
-/** A failure is the executor's: it goes on with no token that is not stored. */
-export async function answerAboutToken(tokens: RefreshTokens, question: TokenQuestion): Promise<ToExecutor> {
+/** A failure is reported to the executor, which never uses a token that is not stored. */
+export async function answerTokenQuestion(tokens: RefreshTokens, question: TokenQuestion): Promise<ToExecutor> {
   const { id } = question
   try {
     const token =

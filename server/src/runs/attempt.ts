@@ -1,6 +1,6 @@
 /**
- * One attempt of a run on this worker: what it was given, what it has reported so far, and the means to stop it. Everybody
- * who takes part in the attempt (the executor's messages, the leases, the writing of its end) gets this one object.
+ * One attempt of a run on this worker: its input, what it has reported so far, and how to stop it. All parts of the
+ * worker that deal with the attempt (messages from the executor, leases, writing its end) share this object.
  */
 import { secretsOf } from '../connections/resolve.ts'
 import { createRedact, type Redact } from '../connectors/settings/redact.ts'
@@ -14,28 +14,28 @@ import { type PinnedConfig, runPlace, type UsableConfig } from './trigger.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /**
- * Reasons from outside. `lost`: the run is no longer ours and nothing more may be written. `cut off`: the lease could not
- * be renewed in time, and nobody knows whose the run is until the database answers again.
+ * External reasons. `lost`: the run is no longer ours and nothing more may be written. `cut off`: the lease could not
+ * be renewed in time, and the owner of the run is unknown until the database answers again.
  */
 export type StopReason = 'cancelled' | 'lost' | 'handed over' | 'cut off'
 
-/** Undefined where nothing is to be claimed, as at the end of the worker. */
+/** Undefined if nothing should be claimed, as when the worker is stopping. */
 type ClaimNext = () => NextClaim | undefined
 
 export interface Attempt {
   readonly services: WorkerServices
   readonly run: ClaimedRun
-  /** The configuration that was pinned with the run, or why there is none to use. */
+  /** The configuration pinned with the run, or why there is none. */
   readonly pinned: PinnedConfig
   readonly log: RunLogWriter
   readonly redact: Redact
-  /** What was moved since the run's counts were last written. */
+  /** What was transferred since the run's counts were last written. */
   progress: Counts | null
-  /** When the request was sent that last gave us the lease. */
+  /** When the request that last gave us the lease was sent. */
   leasedAt: Moment
-  /** Given while the worker wants more: what is claimed for the slot that this attempt leaves. */
+  /** Set while the worker wants more work: claims a run for the slot that this attempt frees. */
   readonly claimNext: ClaimNext | undefined
-  /** Ends the attempt from outside; the first reason counts. */
+  /** Stops the attempt from outside; the first reason counts. */
   stop(reason: StopReason): void
   readonly stopped: Promise<StopReason>
 }
@@ -62,7 +62,7 @@ export function openAttempt(services: WorkerServices, run: ClaimedRun, options: 
   }
 }
 
-/** An attempt whose configuration could be opened. */
+/** An attempt whose configuration could be decrypted. */
 export type ConfiguredAttempt = Attempt & { pinned: { config: UsableConfig } }
 
 export const isConfigured = (attempt: Attempt): attempt is ConfiguredAttempt => 'config' in attempt.pinned
@@ -74,7 +74,7 @@ function openConfig({ box }: WorkerServices, run: ClaimedRun): { pinned: PinnedC
   } catch (error) {
     if (!(error instanceof SecretLost)) throw error
     return {
-      pinned: { problem: `The configuration of this run cannot be opened. ${error.message}.` },
+      pinned: { problem: `The configuration of this run cannot be decrypted. ${error.message}.` },
       redact: (text) => text,
     }
   }

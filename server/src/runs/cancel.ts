@@ -1,4 +1,7 @@
-/** Cancelling answers at once: the row says so before the worker has heard it, and nothing can finish the run any more. */
+/**
+ * Cancelling takes effect at once: the row is updated before the worker hears of it, and from then on the run cannot be
+ * finished.
+ */
 import { runsPrefix } from '../blobs/run-keys.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
@@ -22,14 +25,14 @@ export async function cancelRun(db: Database, actor: Actor, runId: string): Prom
     if (!cancelled)
       throw new AppError(
         'conflict',
-        `The run has ended already${run.status === 'running' || run.status === 'pending' ? '' : ` (${run.status})`}; only a waiting or running one can be cancelled`,
+        `The run has already ended${run.status === 'running' || run.status === 'pending' ? '' : ` (${run.status})`}; only a pending or running run can be cancelled`,
       )
     await audit(tx, actor, 'run.cancelled', { type: 'run', id: runId }, { pipeline_id: run.pipeline_id })
     return { status: 'cancelled' }
   })
 }
 
-/** Before a pipeline is deleted. Its rows go with it; what they kept in the blob store is noted to follow. */
+/** Called before a pipeline is deleted. Its rows are deleted with it; the blobs are queued for deletion. */
 export async function cancelRunsOfPipeline(tx: Queryable, organizationId: string, pipelineId: string): Promise<void> {
   const unfinished = await tx.query<{ id: string }>(sql`
     UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL

@@ -1,7 +1,7 @@
 /**
- * Claiming: a worker with free slots takes ready runs. The claim itself is one statement, the function `claim_runs`
- * (migration 0010 explains how it finds organizations, shares slots fairly and keeps the limit per organization exact).
- * It returns little, so that its locks never wait for a worker that does not read; what a run needs is read afterwards.
+ * Claiming: a worker with free slots takes ready runs. The claim is one statement, the function `claim_runs` (migration
+ * 0010 explains how it finds organizations, shares slots fairly and keeps the limit per organization exact). It returns
+ * only ids, so that its locks are never held by a worker that is slow to read; the rest is read afterwards.
  */
 
 import type { Column } from '../connectors/contract.ts'
@@ -38,14 +38,14 @@ export interface ClaimLimits {
 
 export interface ClaimRequest extends ClaimLimits {
   worker: string
-  /** The organization behind which the search begins: `next_after` of the claim before. */
+  /** The organization after which the search starts: `next_after` of the previous claim. */
   after: string
 }
 
 export interface Claim {
   run_ids: string[]
   attempts: number[]
-  /** Runs wait, and others were taking them at the same moment: ask again soon. */
+  /** Runs are waiting, but other workers were claiming at the same moment: ask again soon. */
   busy: boolean
   next_after: string
 }
@@ -60,7 +60,7 @@ export async function claim(
   return row!
 }
 
-/** What the executors need of runs that were claimed. One that was cancelled since is missing. */
+/** What the executors need for claimed runs. Runs cancelled since are missing. */
 export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promise<ClaimedRun[]> =>
   db.query<ClaimedRun>(sql`
     SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
@@ -81,7 +81,7 @@ export async function claimRuns(db: Queryable, worker: string, limits: ClaimLimi
   return claimed.run_ids.length === 0 ? [] : loadClaimed(db, claimed)
 }
 
-/** When the next run that waits for its back-off may be taken, in milliseconds from now; null where none waits. */
+/** When the next run in back-off becomes ready, in milliseconds from now; null if none is waiting. */
 export async function nextAvailableMs(db: Queryable): Promise<number | null> {
   const row = await db.first<{ ms: number }>(sql`
     SELECT (extract(epoch FROM available_at - now()) * 1000)::float8 AS ms FROM runs

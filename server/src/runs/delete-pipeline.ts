@@ -7,9 +7,9 @@ import { audit } from '../tenancy/audit.ts'
 import { cancelRunsOfPipeline } from './cancel.ts'
 
 /**
- * Cancels what runs, then removes the pipeline with its runs; their blobs are noted to follow. Runs are locked before their
- * pipeline, here as everywhere. One that began in between is cancelled in a second pass, and where that meets a worker
- * that is taking it at this moment, PostgreSQL ends one of the two and this begins again.
+ * Cancels its runs, then deletes the pipeline with them; their blobs are queued for deletion. Runs are always locked
+ * before their pipeline. A run created in between is cancelled in a second pass; if that deadlocks with a worker
+ * claiming it, PostgreSQL aborts one of the two and this starts over.
  */
 export async function deletePipeline(db: Database, actor: Actor, id: string): Promise<void> {
   for (let tries = 1; ; tries++) {

@@ -1,6 +1,6 @@
 /**
- * The output of a run as one file, streamed from the parts it consists of. Whatever the row says, only blobs under the
- * run's own prefix are read. A browser gets it by a ticket that works once, for a token in an address would end up in logs.
+ * The output of a run as one file, streamed from its parts. Whatever the row says, only blobs under the run's own
+ * prefix are read. Browsers use a single-use ticket, because a token in a URL would end up in logs.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -61,7 +61,7 @@ export async function redeemTicket(db: Queryable, runId: string, ticket: string)
   if (!used)
     throw new AppError(
       'unauthenticated',
-      'The ticket is not valid, was used, or is older than 60 seconds; ask for a new one',
+      'The ticket is invalid, already used, or older than 60 seconds; request a new one',
     )
   const file = await db.first<OutputFile>(sql`${output} WHERE r.id = ${runId}`)
   if (!file) throw notFound('Run')
@@ -72,7 +72,10 @@ const hash = (text: string) => createHash('sha256').update(text).digest()
 
 function requireOutput(file: OutputFile): OutputFile {
   if (file.output_file === null || file.output_parts === null)
-    throw new AppError('not_found', 'This run has no output file: it did not succeed, keeps none, or its time is over')
+    throw new AppError(
+      'not_found',
+      'This run has no output file: it did not succeed, keeps no output, or its output has expired',
+    )
   const run = { id: file.run_id, organization_id: file.organization_id }
   if (!file.output_parts.every(({ key }) => isOwnPart(run, key)))
     throw new Error(`the output of run ${file.run_id} names blobs of another run`)
@@ -85,7 +88,7 @@ export interface ByteRange {
   end: number
 }
 
-/** One range of bytes, as browsers and download managers ask for it. Null: the whole file. */
+/** Parses a single byte range. Null: the whole file. */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '')
   if (!match || (match[1] === '' && match[2] === '')) return null
@@ -96,7 +99,10 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
   return { start, end }
 }
 
-/** Streams the bytes of a range over the parts, opening each only when it is reached. Resolves when the first are there. */
+/**
+ * Streams the bytes of a range across the parts, opening each only when it is reached. Resolves once the first bytes
+ * are available.
+ */
 export async function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Promise<Readable> {
   const pieces = readParts(blobs, file.output_parts, range)
   const first = await pieces.next()
@@ -107,7 +113,7 @@ export async function streamOutput(blobs: BlobStore, file: OutputFile, range: By
     })(),
     { objectMode: false },
   )
-  // A reader that goes before it has read anything leaves a part open.
+  // A client that disconnects before reading anything would leave a part open.
   return stream.once('close', () => void pieces.return(undefined))
 }
 
@@ -126,7 +132,7 @@ async function* readParts(
   }
 }
 
-/** A name for the downloaded file, from the pipeline's, safe in a header and on any disk. */
+/** A file name for the download, derived from the pipeline's name and safe in a header and on any file system. */
 export function attachmentName(file: OutputFile): string {
   const base = file.pipeline_name
     .normalize('NFKD')

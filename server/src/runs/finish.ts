@@ -1,6 +1,6 @@
 /**
- * How an attempt ends. Each function is one statement around one conditional update that names the attempt; false means
- * that the run was no longer ours (cancelled, or taken over) and nothing was changed.
+ * How an attempt ends. Each function is one statement around a conditional update that names the attempt; false means
+ * that the run was no longer ours (cancelled, or taken over) and nothing changed.
  */
 import { outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
@@ -20,22 +20,22 @@ export interface RunLease {
 }
 
 export interface Ending {
-  /** The last lines of the log, written with the end. */
+  /** The last lines of the log, written in the same statement. */
   log: LogChunk | null
-  /** Claims for the slot that becomes free, in the same statement. */
+  /** Claims a run for the slot that becomes free, in the same statement. */
   next?: NextClaim | undefined
 }
 
 export interface NextClaim {
   request: ClaimRequest
   take(claim: Claim): void
-  /** No answer came: runs may have been taken that nobody attends to. */
+  /** The answer was lost: runs may have been claimed without this worker knowing. */
   lost(): void
 }
 
 export interface FailedEnding extends Ending {
   error: string
-  /** What was moved since the run's counts were last written. */
+  /** What was transferred since the run's counts were last written. */
   counts: Counts | null
 }
 
@@ -78,24 +78,29 @@ export function finishFailed(db: Queryable, run: RunLease, ending: FailedEnding)
   return endRun(db, update, ending)
 }
 
-/** Back to waiting, after a failure that can pass. What its checkpoints hold is kept. */
+/** Back to pending, after a transient failure. Its checkpoints are kept. */
 export const retryLater = (
   db: Queryable,
   run: RunLease,
   { error, delaySeconds, log, counts }: Retry,
 ): Promise<boolean> =>
-  letWait(
+  returnToPending(
     db,
     run,
     log,
     sql`error = ${error}, failed_attempts = failed_attempts + 1, available_at = now() + make_interval(secs => ${delaySeconds})${keepCounts(counts)}`,
   )
 
-/** Back to waiting for another worker, or for this one: it goes on at once, and nothing is counted against the run. */
+/** Back to pending for any worker: it resumes at once, and nothing counts against the run. */
 export const handOver = (db: Queryable, run: RunLease, { log }: Ending): Promise<boolean> =>
-  letWait(db, run, log, sql`available_at = now()`)
+  returnToPending(db, run, log, sql`available_at = now()`)
 
-async function letWait(db: Queryable, run: RunLease, log: LogChunk | null, changes: Statement): Promise<boolean> {
+async function returnToPending(
+  db: Queryable,
+  run: RunLease,
+  log: LogChunk | null,
+  changes: Statement,
+): Promise<boolean> {
   const row = await db.first(sql`
     WITH waits AS (
       UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL, ${changes}
@@ -104,13 +109,13 @@ async function letWait(db: Queryable, run: RunLease, log: LogChunk | null, chang
   return row !== null
 }
 
-/** Null where there is nothing to add. */
+/** Null if there is nothing to add. */
 const appendChunk = (log: LogChunk | null): Statement =>
   log ? sql`append_run_log(id, NULL, ${log.line_count}, ${log.lines})` : sql`NULL`
 
 /**
- * What every end has in common, whoever brings it about. `update` sets the final status of one run and ends with its
- * condition; `also` holds further parts of the statement, which find the ended run in `done`.
+ * What all endings have in common. `update` sets the final status of one run and ends with its condition; `also` holds
+ * further parts of the statement, which see the ended run as `done`.
  */
 export async function endRun(db: Queryable, update: Statement, ending: Ending, also = sql``): Promise<boolean> {
   const { log, next } = ending
@@ -127,14 +132,17 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
 }
 
 /**
- * `values` selects pipeline, seq and cursor. A newer edit of the state (a higher seq) stands: it was made for the runs that
- * come after this one.
+ * `values` selects pipeline, seq and cursor. A newer edit of the state (a higher seq) wins: it was made for the runs
+ * after this one.
  */
 const saveState = (values: Statement): Statement => sql`
   INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) ${values}
   ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`
 
-/** Keeps a checkpoint, if the attempt still holds the run. Workers that were lost before count no more: it came further. */
+/**
+ * Saves a checkpoint if the attempt still holds the run. It resets the count of lost workers, because the run made
+ * progress.
+ */
 export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkpoint): Promise<boolean> {
   const saved = await db.execute(sql`
     UPDATE runs SET checkpoint = ${point.checkpoint}, lost_attempts = 0, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
@@ -151,7 +159,7 @@ export const saveSchema = (db: Queryable, run: RunLease, columns: Column[], chan
      WHERE EXISTS (SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running')
     ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)
 
-/** Progress of many runs in one statement. */
+/** Saves the progress of many runs in one statement. */
 export const saveProgress = (db: Queryable, runs: (Pick<RunLease, 'id' | 'attempt'> & Counts)[]): Promise<number> =>
   db.execute(sql`
     UPDATE runs r SET records_read = u.records_read, records_written = u.records_written, bytes_written = u.bytes_written

@@ -1,4 +1,4 @@
-/** The job that an executor gets: made of the claimed row and of the configuration that was pinned with it. */
+/** Builds the job for an executor from the claimed row and the configuration pinned with it. */
 import { findReadableParts } from '../connections/readable-outputs.ts'
 import { outputsOf } from '../connections/references.ts'
 import { ConnectorError } from '../connectors/contract.ts'
@@ -31,7 +31,7 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
   }
 }
 
-/** The source with the code of the version that was pinned. */
+/** The source with the code of the pinned version. */
 async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<Job['source']> {
   const { custom, ...source } = pinned.config.source
   if (!custom) return source
@@ -44,7 +44,7 @@ async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<J
   if (!row)
     throw new ConnectorError(
       'config',
-      `The source '${source.name}' was deleted after this run had been triggered; choose another source, or create it again under that name.`,
+      `The source '${source.name}' was deleted after this run was triggered; choose another source, or create it again under that name.`,
     )
   return { ...source, custom: { ...custom, code: row.code } }
 }
@@ -61,7 +61,7 @@ const resumePoint = (run: ClaimedRun): Checkpoint | null =>
         bytes_written: run.bytes_written,
       }
 
-/** Only outputs of the organization's own runs are handed over, and of those only the ones that the source names. */
+/** Only outputs of the organization's own runs are handed over, and only those that the source names. */
 async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {
   const { source } = pinned.config
   const wanted = source.custom ? [] : outputsOf(findSource(source.name), source.config)

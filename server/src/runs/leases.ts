@@ -1,9 +1,9 @@
 /**
- * Leases. A worker renews those of its attempts together, and stops an attempt that the database no longer counts as its
- * own. A worker that cannot renew stops its executors before the leases end, so that whoever takes the runs over finds
- * them quiet. Should it come back too late all the same, its attempt number matches nothing any more.
+ * Leases. A worker renews those of its attempts together, and stops an attempt that the database no longer assigns to
+ * it. A worker that cannot renew stops its executors before the leases expire, so that the next worker does not overlap
+ * with them. If it comes back too late anyway, its attempt number (the fencing token) no longer matches.
  *
- * A lease counts from the moment before its request was sent: an answer may have been on its way for long.
+ * A lease counts from the moment before its request was sent, because the answer may have been delayed.
  */
 import { sql } from '../database/database.ts'
 import type { Attempt } from './attempt.ts'
@@ -11,15 +11,15 @@ import { saveProgress } from './finish.ts'
 import { ageMs, takeMoment } from './moment.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** Of the lease; the rest is for the processes to go. */
+/** As a share of the lease; the rest is for the processes to exit. */
 const GIVE_UP_AFTER = 0.8
 
 export interface Leases {
   renew(): Promise<void>
-  /** Stops what was cancelled or taken over: for workers that do not hear of it. */
+  /** Stops attempts that were cancelled or taken over, for workers that do not listen. */
   look(): Promise<void>
-  /** Stops attempts whose lease is about to end unrenewed. */
-  giveUpInTime(): void
+  /** Stops attempts whose lease is about to expire unrenewed. */
+  stopExpiring(): void
   writeProgress(): Promise<void>
 }
 
@@ -27,7 +27,7 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
   const leaseMs = services.config.RUN_LEASE_SECONDS * 1000
   return {
     async renew() {
-      // Only those that were asked about: a run that was claimed meanwhile is in no answer and not lost.
+      // Only the attempts in the request: a run claimed meanwhile is missing from the answer but not lost.
       const asked = listAttempts()
       if (asked.length === 0) return
       const sentAt = takeMoment()
@@ -39,7 +39,7 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
       )
     },
     look: () => stopEnded(services, listAttempts()),
-    giveUpInTime() {
+    stopExpiring() {
       for (const attempt of listAttempts())
         if (ageMs(attempt.leasedAt) >= leaseMs * GIVE_UP_AFTER) attempt.stop('cut off')
     },
@@ -62,7 +62,7 @@ async function renewLeases({ db, config }: WorkerServices, attempts: Attempt[]):
   return rows.map((row) => row.id)
 }
 
-/** Stops those attempts that no longer have their run. */
+/** Stops attempts that no longer own their run. */
 async function stopEnded({ db }: WorkerServices, attempts: Attempt[]): Promise<void> {
   if (attempts.length === 0) return
   const rows = await db.control.query<{ id: string; attempt: number; status: string }>(

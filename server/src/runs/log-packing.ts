@@ -1,6 +1,6 @@
 /**
- * Packing logs: one compressed blob is made of the chunk rows of a run that has ended a while ago. Interrupted anywhere, it
- * loses nothing, and two who pack the same run write the same bytes under the same key.
+ * Packs logs: the chunk rows of a finished run become one compressed blob. An interruption loses nothing, and two
+ * processes that pack the same run write the same bytes under the same key.
  */
 import { randomUUID } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -8,16 +8,16 @@ import { gzip } from 'node:zlib'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { logKey, type RunIdentity } from '../blobs/run-keys.ts'
 import { type Queryable, sql } from '../database/database.ts'
+import { forEachFairly } from './for-each-fairly.ts'
 import type { Chunk } from './log-reading.ts'
-import { sideBySide } from './side-by-side.ts'
 
 const compress = promisify(gzip)
 const AT_ONCE = 500
 const FIRST = '00000000-0000-0000-0000-000000000000'
 
-/** Packs all that is there to pack and returns how many runs that were; one that cannot be packed keeps none of the others. */
+/** Packs everything that is due and returns the number of runs; a run that fails does not stop the others. */
 export async function packLogs(db: Queryable, blobs: BlobStore, onError: (error: Error) => void): Promise<number> {
-  // Several schedulers begin at different places, so that they seldom meet.
+  // Several schedulers start at different positions, so that they rarely meet.
   const middle = randomUUID()
   return (await packBetween(middle, null)) + (await packBetween(FIRST, middle))
 
@@ -26,14 +26,14 @@ export async function packLogs(db: Queryable, blobs: BlobStore, onError: (error:
     for (let after: string | null = from; after !== null; ) {
       const page = await readPage(db, after, to)
       const due = page.filter((run) => run.due)
-      packed += await sideBySide(due, (run) => packLog(db, blobs, run), onError)
+      packed += await forEachFairly(due, (run) => packLog(db, blobs, run), onError)
       after = page.length < AT_ONCE ? null : page.at(-1)!.id
     }
     return packed
   }
 }
 
-/** Runs that have chunks, by a loose index scan: one step for each run, however long its log is. */
+/** Runs that have chunks, by a loose index scan: one step per run, however long its log is. */
 const readPage = (db: Queryable, after: string, to: string | null): Promise<(RunIdentity & { due: boolean })[]> =>
   db.query(sql`
     WITH RECURSIVE logged AS (

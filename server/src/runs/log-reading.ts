@@ -1,4 +1,6 @@
-/** Reading a log: from the chunk rows while they are there, from the blob afterwards. Gaps in the numbers are told. */
+/**
+ * Reads a log: from the chunk rows while they exist, from the blob afterwards. Gaps in the line numbers are reported.
+ */
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { BlobStore } from '../blobs/blobs.ts'
@@ -20,7 +22,7 @@ interface NumberedLine {
 
 const decompress = promisify(gunzip)
 
-/** The last line of the log as far as it goes, and whether more can come. */
+/** The last line of the log so far, and whether more can come. */
 export interface LogTail {
   lines: NumberedLine[]
   finished: boolean
@@ -55,7 +57,7 @@ function numberLines(chunks: Chunk[]): NumberedLine[] {
     if (missing > 0)
       lines.push({
         number: chunk.first_line - 1,
-        text: `… ${missing.toLocaleString('en-US')} lines were left out here: the log of a run is capped …`,
+        text: `… ${missing.toLocaleString('en-US')} lines were omitted here: the log of a run is limited in size …`,
       })
     chunk.lines
       .replace(/\n$/, '')

@@ -1,9 +1,9 @@
 /**
- * The log of a run: lines of time, level and message. While the run goes on they are small chunk rows, so nothing is lost
- * with a process and any machine can follow; the tidying makes one compressed blob of them afterwards.
+ * The log of a run: lines with time, level and message. While the run executes they are small chunk rows, so nothing is
+ * lost with a process and any machine can follow them; later a periodic job packs them into one compressed blob.
  *
- * The log is capped. Its head is kept, and behind it a tail that moves along: chunks that fall between the two are
- * deleted. Lines are numbered over the whole run, so a reader sees the gap in the numbers and says how much is missing.
+ * The log is capped. Its head is kept, followed by a sliding tail: chunks between the two are deleted. Lines are
+ * numbered over the whole run, so a reader sees the gap in the numbers and can say how many lines are missing.
  */
 
 import type { Redact } from '../connectors/settings/redact.ts'
@@ -20,7 +20,7 @@ export interface LogChunk {
 const LINE_BYTES = 32 * 1024
 const FLUSH_MS = 100
 const CHUNK_BYTES = 64 * 1024
-/** Readers say that they are there more often than this. */
+/** Readers renew their interest more often than this. */
 const FOLLOWED_MS = 15_000
 
 const formatLine = (level: LogLevel, message: string, at = new Date()): string =>
@@ -28,17 +28,19 @@ const formatLine = (level: LogLevel, message: string, at = new Date()): string =
 
 export interface RunLogWriter {
   write(level: LogLevel, message: string): void
-  /** Writes what has gathered; failures are kept and tried again. */
+  /** Writes the buffered lines. Lines that cannot be written are dropped: a log must not fail its run. */
   flush(): Promise<void>
-  /** Somebody reads along: for some seconds what is written is told at once. */
+  /** A reader is following: for some seconds each write is announced at once. */
   follow(): void
-  /** What has not been written yet, to go into the transaction that ends the attempt; resolves when all before it is. */
+  /**
+   * The lines not yet written, for the transaction that ends the attempt; resolves when all earlier writes are done.
+   */
   rest(): Promise<LogChunk | null>
 }
 
 export interface RunLogOptions {
   redact: Redact
-  /** What the log may hold; half of it for its head, half for its tail. */
+  /** The maximum size of the log: half for its head, half for its tail. */
   maxBytes: number
 }
 
@@ -72,7 +74,7 @@ export function createRunLogWriter(
         const number = await insertChunk(db, run.id, chunk, { attempt: run.attempt, notify: followed })
         await trim(number, Buffer.byteLength(chunk.lines))
       })
-      // The database is away: the lines are lost to the log, never to the run.
+      // The database is unavailable: these log lines are lost, but the run goes on.
       .catch(() => {})
     return writing
   }
@@ -99,7 +101,7 @@ export function createRunLogWriter(
   }
 }
 
-/** Deletes chunks that fall between the head and the moving tail, those of earlier attempts among them. */
+/** Deletes chunks between the head and the sliding tail, including those of earlier attempts. */
 function createTailTrimmer(
   db: Queryable,
   runId: string,
@@ -147,7 +149,7 @@ const cut = (line: string) => {
     : `${clean.slice(0, LINE_BYTES)} … (${clean.length - LINE_BYTES} more characters)`
 }
 
-/** Adds a chunk behind what is there and returns its number: 0 where the attempt no longer has the run. */
+/** Appends a chunk and returns its number: 0 if the attempt no longer owns the run. */
 async function insertChunk(
   db: Queryable,
   runId: string,
@@ -155,7 +157,7 @@ async function insertChunk(
   { attempt, notify }: { attempt: number | null; notify: boolean },
 ): Promise<number> {
   const append = sql`SELECT append_run_log(${runId}, ${attempt}, ${chunk.line_count}, ${chunk.lines}) AS number`
-  // A NOTIFY makes all commits that send one wait for each other, so none is sent that nobody hears.
+  // Commits that send a NOTIFY are serialized, so none is sent unless a reader is following.
   const row = await db.first<{ number: number }>(
     notify ? sql`${append}, pg_notify(${CHANNEL}, ${`log ${runId}`})` : append,
   )

@@ -1,9 +1,9 @@
-/** One listener per process for what is told about runs, shared by everybody who follows one. */
+/** One LISTEN connection per process for messages about runs, shared by all followers. */
 import type { Database } from '../database/database.ts'
 import { CHANNEL, notifyRun, readMessage } from '../database/notifications.ts'
 
 interface Follower {
-  /** Resolves when something was told about the run, at the latest after the given time. */
+  /** Resolves when there is a message about the run, at the latest after the given time. */
   next(atMostMs: number): Promise<void>
   stop(): void
 }
@@ -13,21 +13,21 @@ export interface RunMessages {
   close(): Promise<void>
 }
 
-/** Workers tell of new lines only while somebody says that they are read. */
-const SAY_EVERY_MS = 5000
+/** Workers announce new lines only while a reader renews its interest. */
+const ANNOUNCE_EVERY_MS = 5000
 
 export function createRunMessages(db: Database, onError: (error: Error) => void): RunMessages {
   const followers = new Map<string, Set<() => void>>()
   let listening: Promise<() => Promise<void>> | null = null
-  const tellAll = (wakes: Iterable<() => void> | undefined) => {
+  const wakeAll = (wakes: Iterable<() => void> | undefined) => {
     for (const wake of wakes ?? []) wake()
   }
   const listen = () => {
     listening ??= db.listen(
       CHANNEL,
-      (payload) => tellAll(followers.get(readMessage(payload).run_id)),
+      (payload) => wakeAll(followers.get(readMessage(payload).run_id)),
       () => {
-        for (const wakes of followers.values()) tellAll(wakes)
+        for (const wakes of followers.values()) wakeAll(wakes)
       },
     )
     listening.catch((error: Error) => {
@@ -36,13 +36,13 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
     })
   }
 
-  const sayThatReads = (runId: string) => void db.execute(notifyRun('follow', runId)).catch(onError)
+  const announceReader = (runId: string) => void db.execute(notifyRun('follow', runId)).catch(onError)
 
   return {
     follow(runId) {
       listen()
-      sayThatReads(runId)
-      const saying = setInterval(() => sayThatReads(runId), SAY_EVERY_MS).unref()
+      announceReader(runId)
+      const announcing = setInterval(() => announceReader(runId), ANNOUNCE_EVERY_MS).unref()
       let told = false
       let wakeUp = () => {}
       const wake = () => {
@@ -64,7 +64,7 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
           told = false
         },
         stop() {
-          clearInterval(saying)
+          clearInterval(announcing)
           wakes.delete(wake)
           wakeUp()
           if (wakes.size === 0) followers.delete(runId)
@@ -72,7 +72,7 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
       }
     },
     async close() {
-      for (const wakes of followers.values()) tellAll(wakes)
+      for (const wakes of followers.values()) wakeAll(wakes)
       const stop = await listening?.catch(() => null)
       await stop?.()
     },

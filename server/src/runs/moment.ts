@@ -1,6 +1,6 @@
 /**
- * A moment by two clocks. The wall clock may be set back, and the monotonic one stands still while a machine is suspended:
- * of the two ages the larger is never too small.
+ * A moment on two clocks. The wall clock may be set back, and the monotonic one stops while a machine is suspended: the
+ * larger of the two ages is never too small.
  */
 export interface Moment {
   wall: number

@@ -1,13 +1,16 @@
-/** What /readyz tells: whether the database can be written, the store answers, and claims and schedules go on. */
+/**
+ * The checks behind /readyz: whether the database is writable, the blob store answers, and claims and schedules are
+ * being processed.
+ */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { type Database, sql } from '../database/database.ts'
 
-/** What the roles of this process say about themselves. */
+/** What the roles of this process report. */
 export interface RoleState {
   queue: string
   sandbox: string
-  /** When this worker last looked for runs, or was full; absent where there is none. */
+  /** When this worker last looked for runs, or was full; absent if there is no worker. */
   claimedAt?: number
   /** When this scheduler last looked for due pipelines. */
   tickedAt?: number
@@ -16,7 +19,7 @@ export interface RoleState {
 export type Readiness = Record<'database' | 'store' | 'queue' | 'sandbox', string>
 
 const PROBE_MS = 2000
-/** An object store is not asked more often than this. */
+/** An object store is not probed more often than this. */
 const STORE_EVERY_MS = 10_000
 const STALE_MS = 60_000
 
@@ -52,8 +55,8 @@ function describeQueue({ queue, claimedAt, tickedAt }: RoleState): string {
   if (queue !== 'ok') return queue
   const now = Date.now()
   if (claimedAt !== undefined && now - claimedAt > STALE_MS)
-    return `no run was looked for in ${Math.round((now - claimedAt) / 1000)} s`
+    return `the worker has not looked for runs for ${Math.round((now - claimedAt) / 1000)} s`
   if (tickedAt !== undefined && now - tickedAt > STALE_MS)
-    return `no schedule was looked at in ${Math.round((now - tickedAt) / 1000)} s`
+    return `the scheduler has not looked for due pipelines for ${Math.round((now - tickedAt) / 1000)} s`
   return 'ok'
 }

@@ -1,7 +1,7 @@
 /**
- * Recovery: a lease that ran out means a worker that died or was cut off. Its run waits again and goes on from its last
- * checkpoint, or fails when that has happened three times without a checkpoint in between. Any process may do this, at
- * any time: each run is moved by a conditional update, and the attempt that lost it matches nothing from then on.
+ * Recovery: an expired lease means that a worker died or was cut off. Its run becomes pending again and resumes from
+ * its last checkpoint, or fails if that happened three times without a checkpoint in between. Any process may do this
+ * at any time: each run is moved by a conditional update, and from then on the attempt that lost it matches no row.
  */
 import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
@@ -22,8 +22,8 @@ export interface LostRun {
 const AT_ONCE = 100
 
 /**
- * After the database was away, leases may have run out because nobody could renew them. Whoever noticed that gives the
- * workers the time of one lease to do so before it calls any of them lost.
+ * After a database outage, leases may have expired because they could not be renewed. A process that noticed the outage
+ * waits one lease period, so that workers can renew, before it declares any of them lost.
  */
 export async function recoverLostRuns(
   db: Connections,
@@ -41,13 +41,13 @@ export async function recoverLostRuns(
   return lost.length
 }
 
-/** Makes ready what a finish passed over because somebody had its row locked at that moment. */
-export async function readyForgottenRuns(db: Queryable): Promise<number> {
+/** Makes runs ready that a finish skipped because their row was locked at that moment. */
+export async function readySkippedRuns(db: Queryable): Promise<number> {
   const row = await db.first<{ readied: number }>(sql`SELECT ready_forgotten_runs(${AT_ONCE}) AS readied`)
   return row!.readied
 }
 
-/** What was given up, if anything was. */
+/** Returns the run if it was given up. */
 function recoverRun(db: Connections, id: string): Promise<{ run: LostRun; error: string } | null> {
   return db.transaction(async (tx) => {
     const run = await tx.first<LostRun>(sql`
@@ -64,13 +64,13 @@ function recoverRun(db: Connections, id: string): Promise<{ run: LostRun; error:
         tx,
         id,
         'warn',
-        `The worker ${where}was lost in attempt ${run.attempt}. Another one takes over from checkpoint ${run.checkpoint}.`,
+        `The worker ${where}was lost in attempt ${run.attempt}. Another worker resumes from checkpoint ${run.checkpoint}.`,
       )
       await tx.execute(notifyRun('ready'))
       await tx.execute(notifyRun('state', id))
       return null
     }
-    const error = `internal: the run was given up after its worker was lost ${lost} times; see whether machines run out of memory, and trigger it again`
+    const error = `internal: the run was given up after its worker was lost ${lost} times; check whether machines run out of memory, then trigger it again`
     const update = sql`
       UPDATE runs SET status = 'failed', finished_at = now(), lost_attempts = ${lost}, error = ${error}, lease_until = NULL, config_box = NULL, cursor = NULL,
              parts = '[]', stage_left = true WHERE id = ${id}`

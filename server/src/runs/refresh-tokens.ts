@@ -1,4 +1,4 @@
-/** The refresh token of a run's source: where it is stored. */
+/** The stored refresh token of a run's source. */
 import { createRefreshTokens, type StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
 

@@ -1,4 +1,4 @@
-/** Reading runs: one, those of a pipeline, those of the organization, and what they add up to. */
+/** Reads runs: a single run, those of a pipeline, those of the organization, and statistics. */
 
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
@@ -70,7 +70,7 @@ export interface RunFilters {
   triggered_by?: string
   since?: string
   until?: string
-  /** The id of the last run of the page before. */
+  /** The id of the last run of the previous page. */
   before?: string
   limit: number | null
   offset: number
@@ -89,7 +89,7 @@ const BY_TIME = {
   place: (run: Statement) => sql`${run}.created_at, ${run}.seq`,
 }
 
-/** Runs of all pipelines, newest first. Paged by key: a page costs the same however far down it is. */
+/** Runs of all pipelines, newest first. Keyset pagination: a page costs the same however far down it is. */
 export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters): Promise<Listed<RunOfOrganization>> {
   const status = requireStatus(filters.status)
   const conditions: Statement[] = [
@@ -98,13 +98,13 @@ export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters)
   if (status) conditions.push(sql`r.status = ${status}`)
   if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
   if (filters.domain_id) conditions.push(sql`p.domain_id = ${filters.domain_id}`)
-  // Said in the statement itself, so that the index that leaves scheduled runs out can serve it.
+  // Part of the statement, so that the partial index without scheduled runs can be used.
   if (filters.triggered_by && filters.triggered_by !== 'schedule') conditions.push(sql`r.triggered_by <> 'schedule'`)
   if (filters.triggered_by) conditions.push(sql`r.triggered_by = ${filters.triggered_by}`)
   if (filters.since) conditions.push(sql`r.created_at >= ${filters.since}`)
   if (filters.until) conditions.push(sql`r.created_at < ${filters.until}`)
   const matching = sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${join(conditions, ' AND ')}`
-  // The runs of a pipeline lie in the order of their numbers, those of the organization in that of their time.
+  // The runs of a pipeline are indexed by number, those of the organization by time.
   const { order, place } = filters.pipeline_id ? BY_NUMBER : BY_TIME
   const behind = filters.before
     ? sql` AND (${place(R)}) < (SELECT ${place(B)} FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`

@@ -1,9 +1,9 @@
 /**
  * The slots of a worker and what runs in them. Free slots are filled by claims, one claim at a time. A run that ends
- * claims for its own slot in the statement that ends it.
+ * claims for its slot in the statement that ends it.
  *
- * A claim whose answer got lost may have taken runs that nobody attends to. They carry this worker's name, so the worker
- * gives them back as soon as the database answers again; nothing is counted against them.
+ * A claim whose answer was lost may have taken runs that this worker does not know about. They carry its name, so it
+ * releases them as soon as the database answers again; nothing counts against them.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,18 +16,18 @@ import { type Moment, takeMoment } from './moment.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** After claims that found others in their way. */
+/** Back-off after claims that ran into other workers. */
 const BUSY_MS = [5, 20, 50, 100, 200]
 
 export interface Slots {
-  /** The name under which runs are held. */
+  /** The name under which runs are leased. */
   readonly worker: string
-  /** Claims for the slots that are free. */
+  /** Claims runs for free slots. */
   fill: () => void
   free(): number
   attempts: () => Attempt[]
   find(runId: string): Attempt | undefined
-  /** Takes nothing new, and hands over at the deadline what has not ended. */
+  /** Claims nothing new, and at the deadline hands over what has not finished. */
   drain(deadline: AbortSignal): Promise<void>
 }
 
@@ -41,7 +41,7 @@ class WorkerSlots implements Slots {
   /** Claimed, and being read from the database. */
   readonly #claimed = new Set<string>()
   readonly #loading = new Set<Promise<void>>()
-  readonly #fillSlots = oneAtATime(() => this.#claimUntilFull())
+  readonly #fillSlots = coalesce(() => this.#claimUntilFull())
   #after: string = randomUUID()
   #unsure = false
   #stopping = false
@@ -49,7 +49,7 @@ class WorkerSlots implements Slots {
   constructor(services: WorkerServices, pool: ExecutorPool) {
     this.#services = services
     this.#pool = pool
-    // A process that is started again may get the same process id, but never the same name.
+    // A restarted process may get the same process id, but never the same name.
     this.worker = `${services.config.instance}:${randomBytes(3).toString('hex')}`
   }
 
@@ -67,7 +67,7 @@ class WorkerSlots implements Slots {
 
   async drain(deadline: AbortSignal): Promise<void> {
     this.#stopping = true
-    // A claim under way may still bring runs; they are handed over or finished like the others.
+    // A claim in flight may still return runs; they are handed over or finished like the others.
     await this.#fillSlots().catch(() => {})
     const handOverAll = () => {
       for (const attempt of this.attempts()) attempt.stop('handed over')
@@ -87,7 +87,7 @@ class WorkerSlots implements Slots {
     while (!this.#stopping && this.free() > 0) {
       try {
         if (this.#unsure) {
-          await releaseUnattended(this.#services, this.worker, [...this.#held.keys(), ...this.#claimed])
+          await releaseUnknown(this.#services, this.worker, [...this.#held.keys(), ...this.#claimed])
         }
         this.#unsure = false
         const sentAt = takeMoment()
@@ -114,7 +114,7 @@ class WorkerSlots implements Slots {
     }
   }
 
-  /** Begins what was claimed. Its slots count as taken from here on. */
+  /** Starts what was claimed. Its slots count as taken from here on. */
   async #begin(claimed: Claim, leasedAt: Moment): Promise<void> {
     this.#after = claimed.next_after
     this.#services.state.claimedAt = Date.now()
@@ -140,7 +140,7 @@ class WorkerSlots implements Slots {
     })
   }
 
-  /** The claim that goes with the end of a run; once it is answered there is nothing more to claim for that slot. */
+  /** The claim that is sent with the end of a run; once it is answered, that slot needs no other claim. */
   #prepareNext(): { claim: () => NextClaim | undefined; answered: () => boolean } {
     let answered = false
     const claim = (): NextClaim | undefined => {
@@ -166,7 +166,7 @@ class WorkerSlots implements Slots {
   #warn = (error: Error): void => this.#services.log.warn({ err: error }, 'claiming runs failed; trying again soon')
 }
 
-async function releaseUnattended({ db }: WorkerServices, worker: string, attended: string[]): Promise<void> {
+async function releaseUnknown({ db }: WorkerServices, worker: string, attended: string[]): Promise<void> {
   const runs = await db.control.query<{
     id: string
     organization_id: string
@@ -179,8 +179,8 @@ async function releaseUnattended({ db }: WorkerServices, worker: string, attende
   for (const run of runs) await handOver(db.control, run, { log: null })
 }
 
-/** Calls made while one is under way are answered by one more call after it. */
-function oneAtATime(work: () => Promise<void>): () => Promise<void> {
+/** Calls made while one is in progress are coalesced into one more call after it. */
+function coalesce(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null
   let again = false
   return () => {

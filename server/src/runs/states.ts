@@ -1,29 +1,29 @@
 /**
- * The states of a run and every move between them. A move is one conditional update: it names the state it leaves and,
- * once a worker holds the run, the attempt. Whoever lost the run in the meantime (paused, partitioned, slow) matches no
- * row and changes nothing, so a cancel and a finish cannot both win.
+ * The states of a run and every transition between them. A transition is one conditional update: it names the state it
+ * leaves and, once a worker holds the run, the attempt (the fencing token). A process that lost the run in the meantime
+ * (paused, partitioned, slow) matches no row and changes nothing, so a cancel and a finish cannot both win.
  *
- *   from      to         move       when
- *   –         pending    trigger    somebody asks, or the schedule does
- *   pending   running    claim      a worker takes it: the attempt grows and a lease begins
+ *   from      to         name       when
+ *   –         pending    trigger    manually, or by the schedule
+ *   pending   running    claim      a worker takes it: `attempt` is incremented and a lease starts
  *   running   success    finish     everything was read, loaded and published
- *   running   failed     finish     a failure that trying again does not mend, or the last try
- *   running   pending    retry      a failure that can pass; it waits for its back-off
- *   running   pending    hand over  the worker shuts down, or was cut off from the database; not counted against the run
- *   running   pending    lose       the lease ran out: the worker is dead or cut off
+ *   running   failed     finish     a failure that a retry cannot fix, or the last attempt
+ *   running   pending    retry      a transient failure; the run waits for its back-off
+ *   running   pending    hand over  the worker shuts down, or was cut off from the database; does not count
+ *   running   pending    lose       the lease expired: the worker is dead or cut off
  *   running   failed     lose       … for the third time without a checkpoint in between
- *   pending   cancelled  cancel     somebody cancels before it began
- *   running   cancelled  cancel     somebody cancels while it runs
+ *   pending   cancelled  cancel     cancelled before it started
+ *   running   cancelled  cancel     cancelled while running
  *
  * Locks are always taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
- * (`ready_next_run`, migration 0010) happens under the pipeline's lock, as does the insertion of a new one; so neither can
- * miss the other. A claim waits for none of these locks.
+ * (`ready_next_run`, migration 0010) and inserting a new one both happen under the pipeline's lock, so neither can miss the
+ * other. A claim waits for none of these locks.
  */
 
 export const RUN_STATUSES = ['pending', 'running', 'success', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
-export const moves = [
+export const transitions = [
   { from: null, to: 'pending', name: 'trigger' },
   { from: 'pending', to: 'running', name: 'claim' },
   { from: 'running', to: 'success', name: 'finish' },
@@ -39,5 +39,5 @@ export const moves = [
 export const isFinal = (status: RunStatus): boolean =>
   status === 'success' || status === 'failed' || status === 'cancelled'
 
-/** Workers that a run may lose one after the other without coming further; the last of them fails it. */
+/** How many workers a run may lose in a row without making progress; the last of them fails it. */
 export const MAX_LOST_ATTEMPTS = 3

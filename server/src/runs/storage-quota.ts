@@ -1,10 +1,10 @@
-/** ORG_STORAGE_GB: what the outputs of an organization may take in the blob store. */
+/** ORG_STORAGE_GB: the limit for the outputs of an organization in the blob store. */
 import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { ClaimedRun } from './claim.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** Why the run may not keep these parts beside what its organization has already, or null. */
+/** Why the run may not store these parts in addition to what its organization already has, or null. */
 export async function findQuotaFault(
   { db, config }: WorkerServices,
   run: ClaimedRun,
@@ -19,5 +19,5 @@ export async function findQuotaFault(
     ),
   )
   if ((row?.stored_bytes ?? 0) + own <= gigabytes * 1e9) return null
-  return `the outputs of your organization would take more than ${gigabytes} GB; delete pipelines that are no longer needed, or set config.run.keep_output to false`
+  return `the outputs of your organization would exceed ${gigabytes} GB; delete pipelines that are no longer needed, or set config.run.keep_output to false`
 }

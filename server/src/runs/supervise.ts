@@ -1,7 +1,7 @@
 /**
- * Supervising one attempt: hands the job to an executor, keeps what it reports, enforces time and memory, and finds out
- * how it ended. The executor does the work; nothing of the data passes through here. What is written about the end is
- * in verdict.ts.
+ * Supervises one attempt: hands the job to an executor, saves what it reports, enforces time and memory limits, and
+ * determines how it ended. The executor does the work; the data does not pass through here. verdict.ts writes the
+ * result.
  */
 import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
@@ -11,7 +11,7 @@ import type { Checkpoint, Outcome } from '../engine/job.ts'
 import type { FromExecutor } from '../executors/messages.ts'
 import type { Executor, ExecutorPool } from '../executors/pool.ts'
 import { findReportFault } from '../executors/reports.ts'
-import { answerAboutToken } from '../executors/token-answers.ts'
+import { answerTokenQuestion } from '../executors/token-answers.ts'
 import { type Attempt, type AttemptOptions, type ConfiguredAttempt, isConfigured, openAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
 import { saveCheckpoint, saveSchema } from './finish.ts'
@@ -28,9 +28,9 @@ export interface Supervised {
 }
 
 const MEMORY_CHECK_MS = 200
-/** How long a refresh token that is being exchanged may hold up a stop: its replacement would be lost. */
+/** How long a refresh token that is being exchanged may delay a stop; otherwise its replacement would be lost. */
 const EXCHANGE_MS = 1500
-/** A longer one would end at once. */
+/** Node fires longer timers at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export function superviseRun(
@@ -42,7 +42,7 @@ export function superviseRun(
   const attempt = openAttempt(services, run, options)
   const done = (
     isConfigured(attempt)
-      ? conductAttempt(attempt, pool)
+      ? runAttempt(attempt, pool)
       : writeVerdict(attempt, failure('config', problemOf(attempt), false))
   ).catch((error: Error) => {
     services.log.error({ err: error, run_id: run.id }, 'supervising a run failed')
@@ -52,7 +52,7 @@ export function superviseRun(
 
 const problemOf = ({ pinned }: Attempt): string => ('problem' in pinned ? pinned.problem : '')
 
-async function conductAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): Promise<void> {
+async function runAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): Promise<void> {
   const executor = pool.take()
   const tokens = refreshTokensOf(attempt)
   const started = Date.now()
@@ -63,7 +63,7 @@ async function conductAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): P
     traceAttempt(attempt, started, verdict)
     reusable = verdict.end === 'success' && verdict.reusable
     if (verdict.end === 'cancelled' || verdict.end === 'handed over') await tokens.settle(EXCHANGE_MS)
-    // Before anything is written about the end, nothing of it may be at work any more.
+    // The executor must have stopped before anything is written about the end.
     if (!reusable) await endExecutor(executor)
     await writeVerdict(attempt, verdict)
   } finally {
@@ -77,7 +77,7 @@ async function endExecutor(executor: Executor): Promise<void> {
   await executor.ended
 }
 
-/** Runs the job and resolves with how it ended. */
+/** Runs the job and resolves with its result. */
 async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: StoredRefreshTokens): Promise<Verdict> {
   const job = await makeJob(attempt).catch((error: Error) => {
     if (error instanceof ConnectorError) return failure(error.kind, error.message, error.transient)
@@ -103,7 +103,7 @@ async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: S
   return promise.finally(unlimit)
 }
 
-/** Enforces time and memory; returns what ends the watch. */
+/** Enforces time and memory limits; returns a function that stops watching. */
 function limitAttempt(
   { services: { config }, pinned }: ConfiguredAttempt,
   executor: Executor,
@@ -122,7 +122,7 @@ function limitAttempt(
   }
 }
 
-/** Acts on a message of the executor. A verdict means that the attempt is over. */
+/** Handles a message of the executor. A returned verdict means that the attempt is over. */
 async function receive(
   attempt: ConfiguredAttempt,
   executor: Executor,
@@ -131,7 +131,7 @@ async function receive(
 ): Promise<Verdict | undefined> {
   const { services, run, log } = attempt
   const fault = findReportFault(run, message)
-  if (fault !== null) return failure('internal', `the executor reported something that cannot be kept: ${fault}`, false)
+  if (fault !== null) return failure('internal', `the executor sent an invalid report: ${fault}`, false)
   switch (message.type) {
     case 'ready':
       return
@@ -142,7 +142,7 @@ async function receive(
       attempt.progress = message.counts
       return
     case 'schema':
-      // The destination has written them to the log, with the table they are of.
+      // The destination has already logged them, with the name of the table.
       await untilDatabaseAnswers(() => saveSchema(services.db.control, run, message.columns, message.changes)).catch(
         () => 0,
       )
@@ -154,7 +154,7 @@ async function receive(
     }
     case 'refresh_begin':
     case 'refresh_end':
-      executor.send(await answerAboutToken(tokens, message))
+      executor.send(await answerTokenQuestion(tokens, message))
       return
     case 'success':
       return acceptSuccess(attempt, message.outcome, message.reusable === true)
@@ -175,14 +175,14 @@ async function keepCheckpoint({ services, run }: Attempt, checkpoint: Checkpoint
 }
 
 async function acceptSuccess(attempt: ConfiguredAttempt, outcome: Outcome, reusable: boolean): Promise<Verdict> {
-  // Where the output is all there is, its last part is reported only now; elsewhere every part came with a checkpoint.
+  // If the output is all there is, its last part is reported only now; otherwise every part came with a checkpoint.
   const { destination } = attempt.pinned.config
   const late = findDestination(destination.name)?.capabilities.commits === 'output'
   const over = late ? await findQuotaFault(attempt.services, attempt.run, outcome.output?.parts ?? []) : null
   return over ? failure('limit', over, false) : { end: 'success', outcome, reusable }
 }
 
-/** All attempts of a run are one trace, and the run's own id is its name. */
+/** All attempts of a run form one trace, identified by the run's id. */
 function traceAttempt({ services, run, pinned }: ConfiguredAttempt, started: number, verdict: Verdict): void {
   services.log.debug({ run_id: run.id, ms: Date.now() - started, end: verdict.end }, 'attempt ended')
   services.traces?.add({

@@ -1,7 +1,7 @@
 /**
- * Triggering: one transaction inserts the run with the configuration it will use, pinned and encrypted, and wakes a
- * worker. What can not be resolved (a saved connector that is gone) is pinned as such, so that the run itself fails with
- * a clear sentence, on a schedule as by hand.
+ * Triggers runs: one transaction inserts the run with the configuration it will use, pinned and encrypted, and wakes a
+ * worker. A reference that cannot be resolved (a deleted saved connector) is pinned as such, so that the run itself
+ * fails with a clear message, whether scheduled or triggered manually.
  */
 import { randomUUID } from 'node:crypto'
 import type { ResolvedSource } from '../connections/resolve.ts'
@@ -16,7 +16,7 @@ import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
 
-/** A custom source by its version. Runs of an earlier release hold its code as well. */
+/** A custom source by its version. Runs created by an earlier release contain its code as well. */
 type PinnedSource = Omit<ResolvedSource, 'custom'> & { custom?: { id: string; version: number; code?: string } }
 export type UsableConfig = Omit<ResolvedConfig, 'source'> & { source: PinnedSource }
 export type PinnedConfig = { config: UsableConfig } | { problem: string }
@@ -35,7 +35,7 @@ export const runPlace = (organizationId: string, runId: string) => ({
   row_id: runId,
 })
 
-/** What triggering needs of the services. */
+/** The services that triggering needs. */
 export interface TriggerServices {
   db: Database
   box: SecretBox
@@ -57,7 +57,7 @@ export async function triggerRun(
       SELECT id, organization_id, domain_id, config_box FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)} FOR NO KEY UPDATE`)
     if (!pipeline) throw notFound('Pipeline')
     requirePermission(actor, 'pipelines:run', pipeline.domain_id)
-    await requireWaitingRoom(tx, actor, config.ORG_MAX_PENDING_RUNS)
+    await checkPendingLimit(tx, actor, config.ORG_MAX_PENDING_RUNS)
     const pinned = await pinConfig(async () =>
       resolveConfig(tx, box, actor.organization_id, openPipelineConfig(box, pipeline)),
     )
@@ -73,8 +73,8 @@ export async function triggerRun(
   })
 }
 
-/** ORG_MAX_PENDING_RUNS. Where there is a limit, those who trigger for one organization wait for each other. */
-async function requireWaitingRoom(tx: Queryable, actor: Actor, most: number | undefined): Promise<void> {
+/** ORG_MAX_PENDING_RUNS. If there is a limit, triggers of one organization are serialized. */
+async function checkPendingLimit(tx: Queryable, actor: Actor, most: number | undefined): Promise<void> {
   if (most === undefined) return
   await lockForTransaction(tx, `pending runs ${actor.organization_id}`)
   const waiting = await countUpTo(
@@ -85,12 +85,15 @@ async function requireWaitingRoom(tx: Queryable, actor: Actor, most: number | un
   if (waiting >= most)
     throw new AppError(
       'too_many_requests',
-      `${most} runs of your organization wait already, which is the most there may be; try again when some have begun`,
+      `your organization already has ${most} pending runs, which is the limit; try again when some have started`,
       { 'Retry-After': '60' },
     )
 }
 
-/** The code of a custom source stays in its version: it may be half a megabyte, and a thousand runs may wait. */
+/**
+ * The code of a custom source is not copied from its version: it may be half a megabyte, and a thousand runs may be
+ * pending.
+ */
 export async function pinConfig(resolve: () => ResolvedConfig | Promise<ResolvedConfig>): Promise<PinnedConfig> {
   try {
     const config = await resolve()

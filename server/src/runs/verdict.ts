@@ -1,6 +1,7 @@
 /**
- * How an attempt ended, and what is written about it. Nothing here knows of processes or messages: supervise.ts finds the
- * verdict, this writes it. Where the database is away the writing waits for it, because the end is true and must be kept.
+ * The result of an attempt, and what is written about it. Nothing here deals with processes or messages: supervise.ts
+ * determines the verdict, this writes it. If the database is unavailable, writing waits for it, because the result is
+ * final and must be saved.
  */
 import type { Logger } from 'pino'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
@@ -24,7 +25,7 @@ export interface Failure {
   end: 'failure'
   kind: string
   message: string
-  /** Trying again may help. */
+  /** A retry may help. */
   transient: boolean
 }
 
@@ -42,28 +43,28 @@ export const failure = (kind: string, message: string, transient: boolean): Fail
 export const outOfMemory = (limitMb: number, usedMb: number): Failure =>
   failure(
     'memory',
-    `the run used ${Math.round(usedMb)} MB of memory and may use ${limitMb}; an operator can raise RUN_MEMORY_MB`,
+    `the run used ${Math.round(usedMb)} MB of memory, more than the limit of ${limitMb} MB; an operator can raise RUN_MEMORY_MB`,
     false,
   )
 
 export const timedOut = (minutes: number): Failure =>
   failure(
     'timeout',
-    `the run took longer than ${minutes} minutes; give it more with config.run.timeout_minutes, up to the operator's RUN_TIMEOUT_MINUTES, or read less`,
+    `the run took longer than ${minutes} minutes; raise config.run.timeout_minutes, up to the operator's RUN_TIMEOUT_MINUTES, or read less`,
     true,
   )
 
-/** An executor that ended by itself, without having reported an end. */
+/** For an executor that exited without reporting a result. */
 export function explainExit(
   { code, signal, stderr }: { code: number | null; signal: string | null; stderr: string },
   limitMb: number,
 ): Failure {
   if (/heap out of memory|Allocation failed/i.test(stderr)) return outOfMemory(limitMb, limitMb)
-  const how = signal ? `it was ended by ${signal}` : `it ended with code ${code}`
-  return failure('internal', `the executor ended in the middle of the run (${how})`, true)
+  const how = signal ? `killed by ${signal}` : `exit code ${code}`
+  return failure('internal', `the executor exited in the middle of the run (${how})`, true)
 }
 
-/** One line in the log of the service. Secrets were taken out of the error before. */
+/** One line in the service log. Secrets have already been removed from the error. */
 export const logFailedRun = (log: Logger, run: FailedRun, error: string): void =>
   log.warn(
     { run_id: run.id, pipeline_id: run.pipeline_id, organization_id: run.organization_id, attempt: run.attempt },
@@ -72,7 +73,7 @@ export const logFailedRun = (log: Logger, run: FailedRun, error: string): void =
 
 type FailedRun = Pick<ClaimedRun, 'id' | 'pipeline_id' | 'organization_id' | 'attempt'>
 
-/** Writes the end of the attempt. Its executor must be gone or idle by now. */
+/** Writes the end of the attempt. Its executor must have exited or be idle by now. */
 export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> {
   switch (verdict.end) {
     case 'lost':
@@ -80,7 +81,7 @@ export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> 
     case 'cut off':
       return writeCutOff(attempt)
     case 'cancelled':
-      return noteCancel(attempt)
+      return writeCancelled(attempt)
     case 'handed over':
       return writeHandOver(attempt)
     case 'success':
@@ -90,30 +91,30 @@ export function writeVerdict(attempt: Attempt, verdict: Verdict): Promise<void> 
   }
 }
 
-/** The row says so already; what is missing is the last line. */
-async function noteCancel(attempt: Attempt): Promise<void> {
+/** The row is already cancelled; only the last log line is missing. */
+async function writeCancelled(attempt: Attempt): Promise<void> {
   const { run, log } = attempt
   log.write(
     'info',
     run.checkpoint > 0
-      ? 'The run was stopped. Checkpoints that were already committed stay; the next run goes on from there.'
+      ? 'The run was stopped. Checkpoints that were already committed stay; the next run continues from there.'
       : 'The run was stopped.',
   )
   await log.flush()
 }
 
 async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
-  log.write('info', 'The worker is shutting down; another one goes on from the last checkpoint.')
+  log.write('info', 'The worker is shutting down; another worker resumes from the last checkpoint.')
   const rest = await log.rest()
   await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }))
 }
 
 /**
- * The database was away for longer than a lease lasts. That is no fault of the run, so it is handed over uncounted, unless
- * somebody has taken it over meanwhile: then the attempt matches no row.
+ * The database was unavailable for longer than a lease. That is not the run's fault, so it is handed over without
+ * counting, unless another worker has taken it over: then the attempt matches no row.
  */
 async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
-  log.write('warn', `The worker was cut off from the database; the run goes on from checkpoint ${run.checkpoint}.`)
+  log.write('warn', `The worker was cut off from the database; the run resumes from checkpoint ${run.checkpoint}.`)
   const rest = await log.rest()
   await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }), CUT_OFF_MS)
 }
@@ -126,8 +127,8 @@ async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
 }
 
 /**
- * The end itself, repeated while the database is away. Only the first try claims for the slot that becomes free: had its
- * answer got lost, nobody would know of the runs it took.
+ * Writes the end, retrying while the database is unavailable. Only the first try claims a run for the freed slot: if
+ * its answer were lost, the claimed runs would be unknown.
  */
 function endOnce(attempt: Attempt, end: (next: NextClaim | undefined) => Promise<boolean>): Promise<boolean> {
   let next = attempt.claimNext?.()
@@ -151,7 +152,7 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
     const delaySeconds = backoff_seconds * 2 ** (tries - 1)
     log.write(
       'warn',
-      `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next one begins in ${formatDuration(delaySeconds * 1000)}.`,
+      `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next attempt starts in ${formatDuration(delaySeconds * 1000)}.`,
     )
     const rest = await log.rest()
     await untilDatabaseAnswers(() => retryLater(services.db.control, run, { error, delaySeconds, log: rest, counts }))
@@ -159,7 +160,7 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
   }
   log.write('error', `The run failed. ${error}`)
   const rest = await log.rest()
-  // What its parts take is given back by the tidying: a store that hangs must not keep the slot.
+  // The scheduler removes its parts later: a blob store that hangs must not hold the slot.
   const ended = await endOnce(attempt, (next) =>
     finishFailed(services.db.control, run, { error, log: rest, counts, next }),
   )

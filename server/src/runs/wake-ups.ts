@@ -1,18 +1,18 @@
 /**
- * Hearing of runs. Up to eight workers with free slots listen (table `listening_workers`); a worker without a seat looks by
- * itself every two seconds, and asks about its own runs every second. With hundreds of workers somebody looks every few
- * milliseconds all the same, and a trigger wakes eight instead of all.
+ * How workers learn about runs. Up to eight workers with free slots listen (table `listening_workers`). A worker
+ * without a seat polls every two seconds, and checks its own runs every second. With hundreds of workers there is still
+ * a poll every few milliseconds, and a trigger wakes eight workers instead of all.
  */
 import { sql } from '../database/database.ts'
 import { CHANNEL, readMessage } from '../database/notifications.ts'
 import type { WorkerServices } from './worker-services.ts'
 
-/** A seat is renewed with every look; one whose worker died is free after this. */
+/** A seat is renewed with every poll; the seat of a dead worker is free after this time. */
 const SEAT_SECONDS = 20
 
 export interface WakeUps {
   listening(): boolean
-  /** Takes, keeps or leaves the seat. Called with every look. */
+  /** Takes, keeps or leaves the seat. Called with every poll. */
   keepSeat(wanted: boolean): Promise<void>
   stop(): Promise<void>
 }
@@ -20,13 +20,13 @@ export interface WakeUps {
 export interface Heard {
   ready(): void
   cancelled(runId: string): void
-  /** Somebody reads its log along. */
+  /** A reader is following the log of this run. */
   followed(runId: string): void
   /** Messages may have been missed. */
   gap(): void
 }
 
-export function hearOfRuns({ db }: WorkerServices, worker: string, heard: Heard): WakeUps {
+export function listenForRuns({ db }: WorkerServices, worker: string, heard: Heard): WakeUps {
   let stopListening: (() => Promise<void>) | null = null
 
   const hear = (payload: string) => {
@@ -60,7 +60,7 @@ export function hearOfRuns({ db }: WorkerServices, worker: string, heard: Heard)
   }
 }
 
-/** The seat that this worker has already, else one that is free. */
+/** The seat that this worker already has, or a free one. */
 async function takeSeat(db: WorkerServices['db']['control'], worker: string): Promise<boolean> {
   const kept = await db.execute(
     sql`UPDATE listening_workers SET until = now() + make_interval(secs => ${SEAT_SECONDS}) WHERE worker = ${worker}`,

@@ -1,4 +1,4 @@
-/** What the worker needs of the process it lives in. */
+/** The services that the worker needs from its process. */
 import type { Logger } from 'pino'
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { Config } from '../config/config.ts'
@@ -14,8 +14,8 @@ export interface WorkerServices {
   box: SecretBox
   blobs: BlobStore
   traces: Traces | null
-  /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
+  /** Our own listeners and database, which no tenant request may reach. Read at every check. */
   ownAddresses: Listener[]
-  /** What /readyz tells about the queue. */
+  /** The state of the queue for /readyz. */
   state: { queue: string; claimedAt?: number }
 }

@@ -1,6 +1,6 @@
 /**
- * A worker: claims ready runs while it has free slots, supervises each, and keeps their leases. It wakes on NOTIFY, and
- * looks by itself now and then for what a lost message did not tell. It never touches the data.
+ * A worker: claims ready runs while it has free slots, supervises each, and renews their leases. It wakes on NOTIFY,
+ * and polls occasionally in case a message was lost. It never touches the data.
  */
 import { pickBlobSettings } from '../blobs/open.ts'
 import { cellSettings } from '../cell/settings.ts'
@@ -10,12 +10,12 @@ import { keepLeases } from './leases.ts'
 import { recoverLostRuns } from './recover.ts'
 import { openSlots } from './slots.ts'
 import { logFailedRun } from './verdict.ts'
-import { hearOfRuns } from './wake-ups.ts'
+import { listenForRuns } from './wake-ups.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 const PROGRESS_MS = 1000
 const LOOK_AT_MOST_MS = 5000
-/** Of a worker that does not listen. */
+/** For a worker that does not listen. */
 const POLL_MS = 2000
 const WARM_EXECUTORS = 1
 
@@ -42,20 +42,20 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
     if (ms !== null && ms < lookMs) backOff = setTimeout(slots.fill, ms + 5)
   }
   const guard = (what: string, work: () => Promise<void>) =>
-    oneByOne(() =>
+    skipWhileBusy(() =>
       work().catch((error: Error) => {
         state.queue = `${what} fails`
         log.warn({ err: error }, `${what} failed; trying again soon`)
       }),
     )
   const lookNow = guard('looking for waiting and lost runs', look)
-  const wakeUps = hearOfRuns(services, slots.worker, {
+  const wakeUps = listenForRuns(services, slots.worker, {
     ready: slots.fill,
     cancelled: (runId) => slots.find(runId)?.stop('cancelled'),
     followed: (runId) => slots.find(runId)?.log.follow(),
     gap: lookNow,
   })
-  // First of all, because this alone can fail: without a database nothing may be left behind that keeps us alive.
+  // First, because only this can fail: without a database nothing may be left running that keeps the process alive.
   await wakeUps.keepSeat(true).catch(async (error: Error) => {
     await pool.close()
     throw error
@@ -76,7 +76,7 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
     setInterval(guard('renewing leases', leases.renew), leaseMs / 4),
     setInterval(guard('writing progress', leases.writeProgress), PROGRESS_MS),
     setInterval(withoutSeat(guard('looking for cancelled runs', leases.look)), PROGRESS_MS),
-    setInterval(leases.giveUpInTime, Math.min(1000, leaseMs / 10)),
+    setInterval(leases.stopExpiring, Math.min(1000, leaseMs / 10)),
   ]
   if (!wakeUps.listening()) lookNow()
 
@@ -92,7 +92,7 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
 }
 
 /** A timer whose work takes longer than its interval does not start it twice. */
-function oneByOne(work: () => Promise<void>): () => void {
+function skipWhileBusy(work: () => Promise<void>): () => void {
   let busy = false
   return () => {
     if (busy) return

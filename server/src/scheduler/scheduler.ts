@@ -1,5 +1,5 @@
 /** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
-import { readyForgottenRuns, recoverLostRuns } from '../runs/recover.ts'
+import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
@@ -24,7 +24,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
     }),
     every(TIDY_MS, async () => {
       await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
-      await readyForgottenRuns(db.control)
+      await readySkippedRuns(db.control)
       await tidyOften(services)
     }),
     every(HOUR_MS, () => tidyHourly(services)),

@@ -9,8 +9,8 @@ import { runPrefix } from '../blobs/run-keys.ts'
 import { sql } from '../database/database.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
+import { forEachFairly } from '../runs/for-each-fairly.ts'
 import { packLogs } from '../runs/log-packing.ts'
-import { sideBySide } from '../runs/side-by-side.ts'
 import type { Services } from '../services.ts'
 
 type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
@@ -59,7 +59,7 @@ export async function removeDeletedRuns(services: TidyServices): Promise<void> {
        WHERE prefix IN (SELECT prefix FROM blob_deletions WHERE due_at <= now() ORDER BY due_at LIMIT ${AT_ONCE} FOR UPDATE SKIP LOCKED)
       RETURNING prefix, split_part(prefix, '/', 1) AS organization_id`)
     if (rows.length === 0) return
-    await sideBySide(
+    await forEachFairly(
       rows,
       async ({ prefix }) => {
         await removePrefix(blobs, prefix)
@@ -107,7 +107,7 @@ export function removeLeftStages(services: TidyServices): Promise<number> {
          WHERE stage_left AND finished_at < now() - interval '30 seconds' AND (finished_at, id) > (${after.finished_at}, ${after.id})
          ORDER BY finished_at, id LIMIT ${AT_ONCE}`),
     (page) =>
-      sideBySide(
+      forEachFairly(
         page,
         async (run) => {
           const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
@@ -132,7 +132,7 @@ export function expireOutputs(services: TidyServices, days: number): Promise<num
            AND (r.finished_at, r.id) > (${after.finished_at}, ${after.id})
          ORDER BY r.finished_at, r.id LIMIT ${AT_ONCE}`),
     (page) =>
-      sideBySide(
+      forEachFairly(
         page.filter((run) => !run.last),
         async (run) => {
           await removePrefix(blobs, runPrefix(run))

@@ -333,7 +333,10 @@ async function verify(world: World, pipelines: string[], options: ChaosOptions):
       )
     } else {
       assert.equal(run.status, 'failed')
-      assert.match(run.error!, /^internal: (the run was given up after its worker was lost 3 times|the executor ended)/)
+      assert.match(
+        run.error!,
+        /^internal: (the run was given up after its worker was lost 3 times|the executor exited)/,
+      )
       assert.equal(run.output_parts, null)
     }
   }

@@ -30,7 +30,7 @@ function assertRefused(what: string, { status, body, ms }: Answer): void {
   assert.equal(body.success, false, `${what}: ${text}`)
   const message: string = body.message ?? body.error
   assert.ok(message.length > 10 && message.length < 5000, `${what}: ${text}`)
-  assert.ok(!/undefined|unforeseen|is not a function|code is not valid/.test(message), `${what}: ${text}`)
+  assert.ok(!/undefined|unexpected error|is not a function|code is not valid/.test(message), `${what}: ${text}`)
   assert.ok(ms < DEADLINE_MS, `${what} took ${Math.round(ms)} ms`)
 }
 

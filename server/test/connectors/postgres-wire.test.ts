@@ -406,7 +406,7 @@ describe('an honest server', () => {
       { n: 2, t: 'ZZ' },
     ])
     await assert.rejects(session.script('SELECT 1; SELECT no_such_column'), /no_such_column/)
-    await assert.rejects(session.query('SELECT 1 AS n', [], { other: readText }), /fits the column other/)
+    await assert.rejects(session.query('SELECT 1 AS n', [], { other: readText }), /valid value for the column other/)
     await session.close()
     await proxy.close()
   })

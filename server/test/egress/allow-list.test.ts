@@ -48,7 +48,7 @@ test('entries that cannot be read are named', () => {
     'fe80::1%eth0',
     '/tmp/x',
   ])
-    assert.deepEqual(parseAllow(`db.internal, ${entry}`), { problem: `"${entry}" cannot be read` })
+    assert.deepEqual(parseAllow(`db.internal, ${entry}`), { problem: `"${entry}" cannot be parsed` })
 })
 
 test('a CIDR opens its addresses under any name, a port rule only its port', () => {

@@ -319,7 +319,7 @@ for (const [way, ask] of Object.entries(ways)) {
       await assert.rejects(read(`${base}/to-hang`, { timeoutMs: 50 }), {
         name: 'EgressFailed',
         reason: 'timeout',
-        message: 'there was no complete answer within 50 ms',
+        message: 'no complete answer within 50 ms',
       })
     })
 

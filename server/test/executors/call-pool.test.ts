@@ -187,10 +187,10 @@ test('a process that grows past its memory is killed', async () => {
   assert.equal(await run('large', heap), 'memory')
 })
 
-test('a process that speaks without being asked is not used again', async () => {
+test('a process that sends an unsolicited message is not used again', async () => {
   const first = await run('eager', `${PID}; setTimeout(() => answer(), 20)`)
   assert.deepEqual(await livesNot(first), [])
-  assert.ok(complaints.includes('an executor spoke without being asked'))
+  assert.ok(complaints.includes('an executor sent an unsolicited message'))
   assert.notEqual(await run('eager', PID), first)
 })
 

@@ -6,7 +6,7 @@ import { connectDatabase, sql } from '../../src/database/database.ts'
 import { claimRuns } from '../../src/runs/claim.ts'
 import { saveCheckpoint } from '../../src/runs/finish.ts'
 import { ageMs, takeMoment } from '../../src/runs/moment.ts'
-import { readyForgottenRuns, recoverLostRuns } from '../../src/runs/recover.ts'
+import { readySkippedRuns, recoverLostRuns } from '../../src/runs/recover.ts'
 import { startWorker } from '../../src/runs/worker.ts'
 import { startDatabaseProxy } from '../harness/database-proxy.ts'
 import { startEngine } from '../harness/engine.ts'
@@ -77,7 +77,7 @@ test('an outage of the database is not counted against a run, however often', as
   }
   const ended = await engine.finished(run)
   assert.deepEqual([ended.status, ended.lost_attempts, ended.error], ['success', 0, null])
-  assert.match(await engine.logs(run), /cut off from the database; the run goes on from checkpoint/)
+  assert.match(await engine.logs(run), /cut off from the database; the run resumes from checkpoint/)
   await stop()
 })
 
@@ -117,7 +117,7 @@ test('a waiting run that was locked when its turn came is found again', async ()
   const isReady = async () =>
     (await db.first<{ ready: boolean }>(sql`SELECT ready FROM runs WHERE id = ${second}`))!.ready
   assert.equal(await isReady(), false, 'it was passed over')
-  assert.equal(await readyForgottenRuns(db), 1)
+  assert.equal(await readySkippedRuns(db), 1)
   assert.equal(await isReady(), true)
-  assert.equal(await readyForgottenRuns(db), 0)
+  assert.equal(await readySkippedRuns(db), 0)
 })

@@ -23,7 +23,7 @@ test('a long log keeps its head and its tail and says what lies between', async 
   assert.ok(logs.length < 1_300_000, `${logs.length} bytes`)
   assert.match(logs, /line 1 x/)
   assert.match(logs, /line 20000 x/)
-  assert.match(logs, /… [\d,]+ lines were left out here/)
+  assert.match(logs, /… [\d,]+ lines were omitted here/)
   const tail = (await call('GET', `/api/pipelines/runs/${run}/logs?tail=3`, { as: person })).body.logs
   assert.deepEqual(
     tail

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { readyForgottenRuns } from '../../src/runs/recover.ts'
+import { readySkippedRuns } from '../../src/runs/recover.ts'
 import { type PinnedConfig, runPlace } from '../../src/runs/trigger.ts'
 import { writeSource } from '../cell/harness.ts'
 import { registerPerson } from '../harness/app.ts'
@@ -40,7 +40,7 @@ test('runs that wait above ORG_MAX_PENDING_RUNS are 429 with Retry-After', async
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 429, 429])
   const refused = answers.find(({ status }) => status === 429)!
   assert.equal(refused.headers['retry-after'], '60')
-  assert.match(refused.body.detail, /3 runs of your organization wait already/)
+  assert.match(refused.body.detail, /your organization already has 3 pending runs/)
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now()`)
   assert.equal((await trigger()).status, 201)
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status = 'pending'`)
@@ -85,7 +85,7 @@ test('a run whose custom source was deleted while it waited says so', async () =
   await db.execute(
     sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE pipeline_id = ${pipeline} AND status = 'running'`,
   )
-  await readyForgottenRuns(db)
+  await readySkippedRuns(db)
   const ended = await engine.finished(run)
   assert.equal(ended.status, 'failed')
   assert.match(ended.error!, /^config: The source 'gone' was deleted after this run had been triggered/)

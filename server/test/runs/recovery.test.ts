@@ -45,7 +45,7 @@ test('a run is given up when its third worker is lost, and says why', async () =
   const ended = await engine.run(run)
   assert.equal(ended.status, 'failed')
   assert.match(ended.error!, /^internal: .*lost 3 times/)
-  assert.match(await engine.logs(run), /Another one takes over from checkpoint 0/)
+  assert.match(await engine.logs(run), /Another worker resumes from checkpoint 0/)
 })
 
 test('an organization never has more runs going than its limit, however many workers claim at once', async () => {

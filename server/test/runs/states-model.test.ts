@@ -6,7 +6,7 @@ import { sql } from '../../src/database/database.ts'
 import { claimRuns } from '../../src/runs/claim.ts'
 import { finishFailed, finishSuccess, handOver, type RunLease, retryLater } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
-import { isFinal, MAX_LOST_ATTEMPTS, moves, type RunStatus } from '../../src/runs/states.ts'
+import { isFinal, MAX_LOST_ATTEMPTS, type RunStatus, transitions } from '../../src/runs/states.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -35,7 +35,7 @@ class Model {
     )
   move(run: ModelRun, to: RunStatus) {
     assert.ok(
-      moves.some((move) => move.from === run.status && move.to === to),
+      transitions.some((transition) => transition.from === run.status && transition.to === to),
       `${run.status} → ${to} is not in the table`,
     )
     run.status = to
@@ -178,7 +178,7 @@ const steps = fc.commands(
   { size: 'medium' },
 )
 
-test('whatever happens in whatever order, runs are where the table of moves says', async () => {
+test('whatever happens in whatever order, runs are where the transition table allows', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (commands) => {
       await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE finished_at IS NULL`)

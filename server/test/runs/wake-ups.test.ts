@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { hearOfRuns, type WakeUps } from '../../src/runs/wake-ups.ts'
+import { listenForRuns, type WakeUps } from '../../src/runs/wake-ups.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -12,7 +12,7 @@ after(() => Promise.all(workers.map((worker) => worker.stop())))
 const nothing = { ready() {}, cancelled() {}, followed() {}, gap() {} }
 
 test('of many idle workers eight listen, and another takes the place of one that leaves', async () => {
-  for (let index = 0; index < 12; index++) workers.push(hearOfRuns(services, `worker ${index}`, nothing))
+  for (let index = 0; index < 12; index++) workers.push(listenForRuns(services, `worker ${index}`, nothing))
   for (const worker of workers) await worker.keepSeat(true)
   const listening = () => workers.filter((worker) => worker.listening())
   assert.equal(listening().length, 8)

@@ -42,7 +42,7 @@ type State =
 const k = kinds
 
 /** By state: which messages may come and which state they lead to. */
-const moves: Record<State, Readonly<Record<number, State>>> = {
+const transitions: Record<State, Readonly<Record<number, State>>> = {
   start: { [k.error]: 'failed' },
   'password sent': { [k.error]: 'failed' },
   'SASL begun': { [k.error]: 'failed' },
@@ -170,7 +170,7 @@ export class Conversation {
     if (kind === k.authentication) return this.#state in logins
     if (kind === k.notice) return true
     if (kind === k.parameter || kind === k.notification) return !(this.#state in logins)
-    return kind in moves[this.#state]
+    return kind in transitions[this.#state]
   }
 
   #moment(): string {
@@ -188,7 +188,7 @@ export class Conversation {
       this.#columns = bytes.readInt16BE(at + 5)
       this.#count('columns', this.#columns)
     }
-    const next = moves[this.#state][kind]
+    const next = transitions[this.#state][kind]
     if (next === undefined) return
     this.#state = next
     this.#progress += 1

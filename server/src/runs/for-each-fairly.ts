@@ -1,10 +1,13 @@
-/** Work on things of many organizations: some at a time, and only a few of one, so that nobody's trouble delays the others. */
+/**
+ * Work on items of many organizations with limited concurrency, overall and per organization, so that one
+ * organization's problems do not delay the others.
+ */
 
 const LANES = 16
 const LANES_PER_ORGANIZATION = 4
 
-/** Does all of it and returns how many succeeded. What fails is reported and keeps none of the others. */
-export async function sideBySide<Item extends { organization_id: string }>(
+/** Processes all items and returns how many succeeded. A failure is reported and does not stop the others. */
+export async function forEachFairly<Item extends { organization_id: string }>(
   items: readonly Item[],
   act: (item: Item) => Promise<unknown>,
   onError: (error: Error) => void,
@@ -16,7 +19,7 @@ export async function sideBySide<Item extends { organization_id: string }>(
     if (queue) queue.push(item)
     else lanes.set(lane, [item])
   })
-  // The first lane of every organization comes before the second of any.
+  // The first lane of every organization comes before the second lane of any.
   const waiting = [...lanes.keys()].sort()
   let done = 0
   const work = async () => {
