@@ -109,7 +109,7 @@ function describeFault(error: FastifyError): string {
     case 'additionalProperties':
       return describeUnknown(steps, String(params.additionalProperty), params.known as string[] | undefined, context)
     case 'format':
-      return `${place}: must be a valid ${String(params.format) === 'uuid' ? 'UUID' : String(params.format)}`
+      return `${place}: must be ${FORMATS[String(params.format)] ?? `a valid ${String(params.format)}`}`
     case 'type':
       return `${place}: must be ${article(String(params.type))}`
     case 'minLength':
@@ -141,6 +141,8 @@ function describeUnknown(steps: string[], name: string, known: string[] | undefi
   const hint = known?.length === 0 ? '; this route takes none' : hintAtKnown(name, known ?? [])
   return `${shorten([...steps, name].join('.'))}: unknown ${what}${hint}`
 }
+
+const FORMATS: Record<string, string> = { uuid: 'a valid UUID', 'date-time': 'a time such as 2026-01-31T12:00:00Z' }
 
 const article = (type: string) =>
   /^[aeiou]/.test(type) ? `an ${type}` : type === 'null' ? 'null' : `a ${type.replaceAll(',', ' or ')}`

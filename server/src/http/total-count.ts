@@ -7,8 +7,7 @@ import { MAX_LIMIT } from './schemas/common.ts'
 /** What a query string asks for; without a limit in it or in its schema's default, everything. */
 export const paging = (query: { limit?: number; offset?: number }): Paging => ({
   limit: query.limit === undefined ? null : Math.min(query.limit, MAX_LIMIT),
-  // PostgreSQL takes no larger one, and nothing lies behind it.
-  offset: Math.min(query.offset ?? 0, Number.MAX_SAFE_INTEGER),
+  offset: query.offset ?? 0,
 })
 
 /** Sets the total and hands the rows on, to be returned by the handler. */

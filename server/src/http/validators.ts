@@ -8,7 +8,7 @@ import type { FastifyRouteSchemaDef, FastifyValidationResult } from 'fastify/typ
 import { findUnknownField, type Shape } from './known-fields.ts'
 
 const common: Options = { strict: false, allErrors: false, removeAdditional: false, ownProperties: true }
-const formats = ['uuid', 'date-time', 'email', 'uri'] as const
+const formats = ['email', 'uri'] as const
 
 let strictAjv: Ajv | undefined
 let textAjv: Ajv | undefined
@@ -16,9 +16,23 @@ let textAjv: Ajv | undefined
 const make = (options: Options): Ajv => {
   const ajv = new Ajv({ ...common, ...options })
   ;(addFormats as unknown as (ajv: Ajv, formats: readonly string[]) => void)(ajv, formats)
-  // Theirs also takes `urn:uuid:…`, which PostgreSQL does not.
+  // Theirs also take `urn:uuid:…`, and times that PostgreSQL does not know.
   ajv.addFormat('uuid', /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i)
+  ajv.addFormat('date-time', isTimestamp)
   return ajv
+}
+
+const RFC3339 = /^(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)$/i
+
+/**
+ * A time of RFC 3339 that PostgreSQL reads too: on a day of the calendar, from the year 1 on, without leap seconds, and
+ * less than 16 hours from UTC.
+ */
+function isTimestamp(text: string): boolean {
+  const day = RFC3339.exec(text)?.[1]
+  if (day === undefined || day.startsWith('0000')) return false
+  // Date takes 30 February for 1 March.
+  return new Date(`${day}T00:00:00Z`).toJSON()?.startsWith(day) ?? false
 }
 
 export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<object>): FastifyValidationResult {

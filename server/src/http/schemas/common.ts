@@ -35,15 +35,18 @@ export const Message = Type.Object({ message: Type.String() })
 export const Problem = Type.Object({ detail: Type.String() }, { description: 'What is wrong and what to do' })
 export const NoContent = Type.Null({ description: 'Done; no body' })
 
+/** PostgreSQL takes none that is larger than 63 bits, and nothing lies behind this one. */
+const Offset = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })
+
 /** Paging for lists of which the specification gives a default limit. */
 export const Paging = {
   limit: Type.Integer({ minimum: 1, default: 100 }),
-  offset: Type.Integer({ minimum: 0, default: 0 }),
+  offset: Offset,
 }
 /** Paging for lists that return all unless asked otherwise. */
 export const OptionalPaging = {
   limit: Type.Optional(Type.Integer({ minimum: 1 })),
-  offset: Type.Integer({ minimum: 0, default: 0 }),
+  offset: Offset,
 }
 export const MAX_LIMIT = 1000
 
