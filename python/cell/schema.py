@@ -27,6 +27,22 @@ def read_schema(classes: Classes, source: ast.ClassDef | None) -> dict[str, Any]
     }
 
 
+def settings_enforced(classes: Classes, source: ast.ClassDef | None) -> bool:
+    """Whether a source never runs without its required settings (`svc.source.base.build_settings`).
+
+    A class that was found by its name alone may serve another purpose, and an ``__init__`` of the author's own decides
+    for itself what it needs.
+    """
+    config = _find(classes, source, ("config",), CONFIG_BASES, "SourceConfig", ("Config",))
+    if config is None or source is None:
+        return False
+    declared = _named_by(source, ("config",)) == config.name
+    if not declared and not classes.extends(config, CONFIG_BASES, frozenset({"SourceConfig"})):
+        return False
+    statements = [each for node in classes.lineage(config) for each in node.body]
+    return not any(isinstance(each, ast.FunctionDef) and each.name == "__init__" for each in statements)
+
+
 def source_name(classes: Classes, source: ast.ClassDef) -> str:
     """The class attribute `name` where it is a literal, else the class name in snake case."""
     for each in classes.lineage(source):

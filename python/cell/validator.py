@@ -21,7 +21,7 @@ from cell.forbidden import ForbiddenCheck, Imports
 from cell.frameworks import check_frameworks
 from cell.names import check_names
 from cell.preflight import find_preflight_error
-from cell.schema import empty_schema, read_schema
+from cell.schema import empty_schema, read_schema, settings_enforced
 from cell.schema import source_name as read_source_name
 from cell.scopes import Program
 from cell.source_class import Classes, check_methods, find_source_class
@@ -76,6 +76,7 @@ class _Report:
             "extracted_streams": extracted.get("streams") if valid else None,
             "extracted_schema": extracted.get("schema") or empty_schema(),
             "streams_need_run": valid and extracted.get("streams") is None,
+            "settings_enforced": valid and bool(extracted.get("enforced")),
         }
 
 
@@ -120,6 +121,7 @@ def _validate(code: str, imports: Imports, wanted_name: str | None, report: _Rep
     classes = Classes(program)
     source = find_source_class(classes, report.error, report.warn)
     schema = read_schema(classes, source)
+    enforced = settings_enforced(classes, source)
     methods: dict[str, Any] = {}
     name = streams = None
     if source is not None:
@@ -130,7 +132,7 @@ def _validate(code: str, imports: Imports, wanted_name: str | None, report: _Rep
         if wanted_name is not None and wanted_name != name:
             report.warn(source, f"the source is saved as '{wanted_name}', but its code calls it '{name}'")
     add_warnings(program, methods, report.warn)
-    return report.result(name=name, streams=streams, schema=schema)
+    return report.result(name=name, streams=streams, schema=schema, enforced=enforced)
 
 
 def _streams(classes: Classes, source: ast.ClassDef, methods: dict[str, Any], report: _Report) -> list[str] | None:

@@ -64,6 +64,7 @@ class Shape(unittest.TestCase):
                     "auth_type": None,
                 },
                 "streams_need_run": False,
+                "settings_enforced": False,
             },
         )
 
@@ -431,6 +432,19 @@ class ShopAuth(SourceAuth):
                 ("note", "typing.Optional[str]", False),
             ],
         )
+
+    def test_settings_are_enforced_where_no_run_begins_without_the_required_ones(self):
+        extending = "from svc.source.models import SourceConfig\n" + GOOD + "\n\nclass Shop(SourceConfig):\n    url: str\n"
+        named = GOOD.replace("(AbstractSource):\n", "(AbstractSource):\n    config: Settings\n")
+        for code, enforced in (
+            (extending, True),
+            (named.replace("class ", "class Settings:\n    url: str\n\n\nclass ", 1), True),
+            (GOOD + "\n\nclass ShopConfig:\n    url: str\n", False),
+            (extending + "\n    def __init__(self, url='x'):\n        self.url = url\n", False),
+            (GOOD, False),
+        ):
+            report = check(code)
+            self.assertEqual((report["errors"], report["settings_enforced"]), ([], enforced), code)
 
     def test_plain_classes_and_dataclasses_of_usual_names_count(self):
         code = (

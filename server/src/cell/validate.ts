@@ -31,6 +31,8 @@ export interface ValidationResult {
   extracted_source_name: string | null
   extracted_streams: string[] | null
   extracted_schema: ExtractedSchema
+  /** No run begins without the required settings, so that no pipeline needs to be saved without them. */
+  settings_enforced: boolean
 }
 
 const VALIDATION_SECONDS = 10
@@ -95,6 +97,7 @@ function refuse(message: string): ValidationResult {
     extracted_source_name: null,
     extracted_streams: null,
     extracted_schema: NO_SCHEMA,
+    settings_enforced: false,
   }
 }
 
@@ -114,6 +117,7 @@ function readReport(value: Json): (ValidationResult & { streams_need_run: boolea
     extracted_source_name: nameOrNull(value.extracted_source_name),
     extracted_streams: Array.isArray(streams) ? streams.filter((name) => typeof name === 'string') : null,
     extracted_schema: schema,
+    settings_enforced: value.settings_enforced === true,
     streams_need_run: value.streams_need_run === true,
   }
 }

@@ -12,6 +12,7 @@ import type { CallPool } from '../executors/call-pool.ts'
 import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
+import type { StoredSchema } from './references.ts'
 import { type ShownStreams, shownStreams } from './shown-streams.ts'
 import { requireUnused } from './uses.ts'
 
@@ -70,6 +71,7 @@ const unreadable = (reason: string): ValidationResult => ({
   extracted_source_name: null,
   extracted_streams: null,
   extracted_schema: { config_class_name: null, config_fields: [], auth_class_name: null, auth_type: null },
+  settings_enforced: false,
 })
 
 export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Promise<Listed<CustomSourceItem>> {
@@ -99,7 +101,7 @@ export async function createCustomSource(
   if (findSource(source_name))
     throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
   await requireRoom(services.db, actor)
-  const { extracted_streams: streams, extracted_schema } = await requireValid(services, actor, input, signal)
+  const checked = await requireValid(services, actor, input, signal)
   const id = randomUUID()
   try {
     await services.db.execute(sql`
@@ -107,7 +109,7 @@ export async function createCustomSource(
         INSERT INTO custom_sources (id, organization_id, name, source_name, description)
         VALUES (${id}, ${actor.organization_id}, ${input.name}, ${source_name}, ${input.description ?? null})),
       logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id }, { name: input.name, source_name })})
-      ${insertVersion(actor, id, 1, input.code, streams, extracted_schema)}`)
+      ${insertVersion(actor, id, { version: 1, code: input.code, checked })}`)
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'custom_sources_name_key'))
       throw new AppError(
@@ -151,8 +153,7 @@ export async function updateCustomSource(
     const row = await readCustomSource(tx, actor, id)
     const isNew = code !== undefined && code !== row.code
     const version = isNew ? row.version + 1 : row.version
-    if (isNew)
-      await tx.execute(insertVersion(actor, id, version, code, checked!.extracted_streams, checked!.extracted_schema))
+    if (isNew) await tx.execute(insertVersion(actor, id, { version, code, checked: checked! }))
     await tx.execute(sql`
       UPDATE custom_sources SET name = ${input.name ?? row.name}, version = ${version}, updated_at = now(),
              description = ${input.description === undefined ? row.description : input.description} WHERE id = ${id}`)
@@ -212,13 +213,13 @@ export async function readVersion(
 const insertVersion = (
   actor: Actor,
   id: string,
-  version: number,
-  code: string,
-  streams: string[] | null,
-  schema: ValidationResult['extracted_schema'],
-) => sql`
-  INSERT INTO custom_source_versions (custom_source_id, version, code, streams, config_schema, created_by)
-  VALUES (${id}, ${version}, ${code}, ${JSON.stringify(streams ?? [])}::jsonb, ${JSON.stringify(schema)}::jsonb, ${actor.user_id})`
+  { version, code, checked }: { version: number; code: string; checked: ValidationResult },
+) => {
+  const schema: StoredSchema = { ...checked.extracted_schema, enforced: checked.settings_enforced }
+  return sql`
+    INSERT INTO custom_source_versions (custom_source_id, version, code, streams, config_schema, created_by)
+    VALUES (${id}, ${version}, ${code}, ${JSON.stringify(checked.extracted_streams ?? [])}::jsonb, ${JSON.stringify(schema)}::jsonb, ${actor.user_id})`
+}
 
 async function requireValid(
   services: CellServices,

@@ -4,6 +4,7 @@ import { authenticationTypes } from '../connectors/authentication/authentication
 import type { Source } from '../connectors/contract.ts'
 import { destinations, sources } from '../connectors/registry.ts'
 import { type Queryable, sql } from '../database/database.ts'
+import type { Json } from '../json/json.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import { declareCustom } from './references.ts'
@@ -75,8 +76,13 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
   const all = row.config_schema.config_fields ?? []
   const fields = firstThatFit(all)
   const type = row.config_schema.auth_type
+  const source = describeSource(declareCustom(row))
+  // Where not all settings are shown, an example could not be complete.
+  const required = fields.length < all.length ? [] : fields.filter((field) => field.required)
+  const examples = required.map(({ name, type_hint }) => [name, exampleOf(type_hint)])
   return {
-    ...describeSource(declareCustom(row)),
+    ...source,
+    example_config: { ...source.example_config, config: Object.fromEntries(examples) },
     stream_count: row.stream_count,
     display_name: row.name,
     description: row.description ?? '',
@@ -91,4 +97,10 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
       ...(fields.length < all.length && { truncated: true }),
     },
   }
+}
+
+/** A value of about the right kind in the place of a required setting. */
+function exampleOf(hint: string | null): Json {
+  const [word = ''] = hint?.match(/\w+/) ?? []
+  return { int: 1, float: 1.5, bool: true, list: [], dict: {} }[word.toLowerCase()] ?? 'text'
 }

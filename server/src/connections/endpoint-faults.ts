@@ -39,16 +39,30 @@ export function checkSource(
   }
   const { stream } = source
   if (stream !== undefined && traits.streams !== 'dynamic' && !traits.streams.includes(stream))
-    faults.push(`${path}.stream: no stream '${stream.slice(0, 100)}' in ${name}; it has ${traits.streams.join(', ')}`)
+    faults.push(
+      `${path}.stream: no stream '${stream.slice(0, 100)}' in ${name}; ${nameStreams(stream, traits.streams)}`,
+    )
   if (saved) faults.push(...findSavedFaults(references.source!, traits.settings, source.config, path, box))
   else {
     if (source.authentication !== undefined)
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
-    if (traits.settings) faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
+    faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
   }
   if (references.missing_run) faults.push(missingRun(source.config, references.missing_run, path))
   return traits
 }
+
+/** What there is instead of a stream that is not there. A custom source may have a thousand. */
+export function nameStreams(stream: string, known: readonly string[]): string {
+  const near = nearest(stream, known.slice(0, STREAMS_COMPARED))
+  if (near !== null) return `did you mean '${near}'?`
+  const rest = known.length > STREAMS_NAMED ? ` and ${known.length - STREAMS_NAMED} more` : ''
+  return `it has ${known.slice(0, STREAMS_NAMED).join(', ')}${rest}`
+}
+
+const STREAMS_NAMED = 10
+/** Comparing takes time, and the names are a tenant's. */
+const STREAMS_COMPARED = 100
 
 /** By the setting that names it, where one does. */
 function missingRun(config: unknown, id: string, path: string): string {
@@ -98,13 +112,9 @@ function findSavedFaults(
 ): string[] {
   const { config, lost } = openSaved(box, row)
   if (config === null) return [`${path}.saved_connector_id: ${lost}`]
-  if (settings === null)
-    return Object.keys(override ?? {}).map(
-      (name) => `${path}.config.${name}: is fixed by the saved connector; leave it out`,
-    )
   const faults = override === undefined ? [] : findOverrideFaults(settings, override, `${path}.config`)
   if (faults.length > 0) return faults
-  const stored = row.type === 'source' ? config.config : config
+  const stored = row.type === 'source' ? (config.config ?? {}) : config
   return findSettingsFaults(settings, { ...stored, ...(override as object) }, `${path}.config`)
 }
 

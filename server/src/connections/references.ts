@@ -2,7 +2,9 @@
  * What a config refers to, read in one statement: saved connectors, a custom source, the domain, and the database's
  * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
  */
+import { Type } from 'typebox'
 import { DYNAMIC_STREAMS, declareSource, type SourceDeclaration } from '../cell/declaration.ts'
+import type { ExtractedSchema } from '../cell/validate.ts'
 import type { Source, SourceCapabilities } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
 import { applyDefaults, findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
@@ -26,7 +28,11 @@ export interface CustomRow {
   version: number
   streams: string[]
   code: string
+  config_schema: StoredSchema
 }
+
+/** What validation found of the settings. Versions of an earlier release do not say whether they are enforced. */
+export type StoredSchema = Partial<ExtractedSchema> & { enforced?: boolean }
 
 export interface References {
   now: Date
@@ -80,7 +86,7 @@ export async function loadReferences(
 ): Promise<References> {
   const row = (await db.first<ReferenceRow>(sql`
     SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
-           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code) END AS custom,
+           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code, 'config_schema', v.config_schema) END AS custom,
            CASE WHEN g.id IS NOT NULL THEN json_build_object('id', g.id, 'name', g.name) END AS domain
       FROM (SELECT ${organizationId}::uuid AS id) o
       LEFT JOIN saved_connectors s ON s.organization_id = o.id AND s.id = ${wanted.source_id}
@@ -104,7 +110,7 @@ export async function loadManyReferences(
 ): Promise<References[]> {
   const rows = await db.query<ReferenceRow>(sql`
     SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
-           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code) END AS custom,
+           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code, 'config_schema', v.config_schema) END AS custom,
            NULL AS domain
       FROM unnest(${wanted.map((w) => w.organization_id)}::uuid[], ${wanted.map((w) => w.source_id)}::uuid[],
                   ${wanted.map((w) => w.source_name)}::text[], ${wanted.map((w) => w.destination_id)}::uuid[])
@@ -171,8 +177,7 @@ export interface SourceTraits {
   streams: readonly string[] | 'dynamic'
   /** Null: any type, with any params. */
   auth_types: readonly string[] | null
-  /** Null: any settings. */
-  settings: Source['settings'] | null
+  settings: Source['settings']
   capabilities: Pick<SourceCapabilities, 'incremental' | 'own_cursor'>
 }
 
@@ -188,13 +193,23 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
     name,
     streams: isDynamic(custom.streams) ? 'dynamic' : custom.streams,
     auth_types: null,
-    settings: null,
+    settings: settingsOf(custom.config_schema),
     capabilities: { ...capabilities, own_cursor: true },
   }
 }
 
+/** Any settings, but where a run would refuse to begin without the required ones they have to be there. */
+function settingsOf({ config_fields = [], enforced = false }: StoredSchema): Source['settings'] {
+  const required = enforced ? config_fields.filter((field) => field.required) : []
+  const properties = required.map(({ name, type_hint }) => [
+    name,
+    Type.Unknown(type_hint === null ? {} : { description: type_hint }),
+  ])
+  return Type.Object(Object.fromEntries(properties), { additionalProperties: true })
+}
+
 /** A custom source in the form of every other. Its code runs in executors alone. */
-export const declareCustom = (custom: CustomRow): SourceDeclaration =>
+export const declareCustom = (custom: Omit<CustomRow, 'config_schema'>): SourceDeclaration =>
   declareSource({
     source_name: custom.source_name,
     display_name: custom.source_name,

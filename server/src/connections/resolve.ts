@@ -9,6 +9,7 @@ import { secretValues } from '../connectors/settings/secrets.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import type { Json } from '../json/json.ts'
+import { nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { isDynamic, openSaved, type References, type SavedRow } from './references.ts'
 
@@ -43,10 +44,10 @@ export function resolveSource(source: SourceConfig, references: References, box:
   const custom = references.custom
   if (!custom)
     throw broken(`The source '${name}' was deleted; choose another source, or create it again under that name.`)
-  if (!isDynamic(custom.streams) && !custom.streams.includes(source.stream))
-    throw broken(
-      `The source '${name}' no longer has the stream '${source.stream}'; it has ${custom.streams.join(', ')}.`,
-    )
+  if (!isDynamic(custom.streams) && !custom.streams.includes(source.stream)) {
+    const known = nameStreams(source.stream, custom.streams)
+    throw broken(`The source '${name}' no longer has the stream '${source.stream}'; ${known.replace(/[^?]$/, '$&.')}`)
+  }
   return { ...resolved, custom: { id: custom.id, version: custom.version, code: custom.code } }
 }
 

@@ -230,8 +230,7 @@ async function findSourceFaults(
   if (faults.length > 0 || !isObject(config)) return faults
   if (config.authentication !== undefined)
     faults.push(...findAuthenticationFaults(config.authentication, traits.auth_types, 'config.authentication'))
-  if (traits.settings)
-    faults.push(...findSettingsFaults(withoutOverrides(traits.settings), config.config ?? {}, 'config.config'))
+  faults.push(...findSettingsFaults(withoutOverrides(traits.settings), config.config ?? {}, 'config.config'))
   return faults
 }
 

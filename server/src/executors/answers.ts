@@ -106,6 +106,7 @@ const answers = {
       auth_class_name: nullable(name),
       auth_type: nullable(name),
     }),
+    settings_enforced: flag,
   }),
 } satisfies Record<CallKind, Guard<unknown>>
 

@@ -16,6 +16,7 @@ const honest = {
   extracted_source_name: null,
   extracted_streams: null,
   extracted_schema: { config_class_name: null, config_fields: [], auth_class_name: null, auth_type: null },
+  settings_enforced: false,
 }
 
 /** As fast as it is read, without an end. */

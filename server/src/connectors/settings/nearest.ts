@@ -3,6 +3,7 @@ export function nearest(name: string, known: readonly string[]): string | null {
   let best: string | null = null
   let bestDistance = Math.max(1, Math.floor(name.length / 3)) + 1
   for (const candidate of known) {
+    if (Math.abs(candidate.length - Math.min(name.length, 100)) >= bestDistance) continue
     const distance = editDistance(name.toLowerCase().slice(0, 100), candidate.toLowerCase())
     if (distance < bestDistance) {
       best = candidate

@@ -1,0 +1,129 @@
+/** The settings that a custom source requires are known from its validation, and asked for when a config is saved. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { sql } from '../../src/database/database.ts'
+import { registerPerson, startApp } from '../harness/app.ts'
+
+const app = await startApp()
+const as = await registerPerson(app, 'Author')
+
+const code = (config: string) => `
+from svc.source.base import AbstractSource
+from svc.source.models import SourceConfig, SourceRecord
+
+
+${config}
+
+
+class Shop(AbstractSource):
+    def get_streams(self) -> list:
+        return ['orders', 'customers']
+
+    def check_connection(self) -> bool:
+        return True
+
+    def get_records(self, stream: str):
+        yield SourceRecord(id='1', data={})
+`
+const STRICT = 'class Settings(SourceConfig):\n    subdomain: str\n    pages: int = 10\n    token: str'
+
+const createSource = async (source_name: string, config: string) => {
+  const body = { name: 'Shop', source_name, code: code(config) }
+  const made = await app.call('POST', '/api/custom-sources', { as, body })
+  assert.equal(made.status, 201, made.text)
+  return made.body
+}
+const save = (source: object) =>
+  app.call('POST', '/api/pipelines', { as, body: { name: 'P', config: { source, destination: { name: 'file' } } } })
+
+const { id: strictId } = await createSource('strict', STRICT)
+
+test('a pipeline without a required setting is refused with a sentence for each, and so is a saved source', async () => {
+  const detail = (path: string) => `${path}.subdomain: is required: str\n${path}.token: is required: str`
+  for (const source of [{}, { config: {} }, { config: { pages: 3 } }]) {
+    const refused = await save({ name: 'strict', stream: 'orders', ...source })
+    assert.deepEqual([refused.status, refused.body], [400, { detail: detail('config.source.config') }])
+  }
+  const half = await save({ name: 'strict', stream: 'orders', config: { subdomain: 'acme' } })
+  assert.equal(half.body.detail, 'config.source.config.token: is required: str')
+  const body = { name: 'S', connector_name: 'strict', config: {} }
+  const saved = await app.call('POST', '/api/saved/sources', { as, body })
+  assert.deepEqual([saved.status, saved.body], [400, { detail: detail('config.config') }])
+})
+
+test('with its settings, and with more of them, it is saved; through a saved source too', async () => {
+  const config = { subdomain: 'acme', token: 't', other: { of: 'its own' } }
+  const made = await save({ name: 'strict', stream: 'orders', config })
+  assert.equal(made.status, 201, made.text)
+  const body = { name: 'S', connector_name: 'strict', config: { config } }
+  const saved = await app.call('POST', '/api/saved/sources', { as, body })
+  assert.equal(saved.status, 201, saved.text)
+  const reference = { saved_connector_id: saved.body.id, stream: 'orders' }
+  assert.equal((await save(reference)).status, 201)
+  const beside = await save({ ...reference, config: { subdomain: 'evil' } })
+  assert.match(beside.body.detail, /^config\.source\.config\.subdomain: is fixed by the saved connector/)
+})
+
+test('a change of a pipeline is checked by the same rule', async () => {
+  const { body } = await save({ name: 'strict', stream: 'orders', config: { subdomain: 'a', token: 't' } })
+  const config = { source: { name: 'strict', stream: 'orders' }, destination: { name: 'file' } }
+  const put = await app.call('PUT', `/api/pipelines/${body.id}`, { as, body: { config } })
+  assert.equal(put.status, 400, put.text)
+  const renamed = await app.call('PUT', `/api/pipelines/${body.id}`, { as, body: { name: 'Still there' } })
+  assert.equal(renamed.status, 200, renamed.text)
+})
+
+test('an unknown stream is refused with the one that was meant', async () => {
+  const config = { subdomain: 'a', token: 't' }
+  const near = await save({ name: 'strict', stream: 'order', config })
+  assert.equal(near.body.detail, "config.source.stream: no stream 'order' in strict; did you mean 'orders'?")
+  const far = await save({ name: 'strict', stream: 'payments', config })
+  assert.match(far.body.detail, /it has orders, customers$/)
+})
+
+test('a source of a thousand streams names a few of them', async () => {
+  const streams = JSON.stringify(Array.from({ length: 1000 }, (_, n) => `${'long'.repeat(100)}${n}`))
+  const { id } = await createSource('wide', '')
+  await app.services.db.execute(
+    sql`UPDATE custom_source_versions SET streams = ${streams}::jsonb WHERE custom_source_id = ${id}`,
+  )
+  const refused = await save({ name: 'wide', stream: 'other' })
+  assert.match(refused.body.detail, / and 990 more$/)
+  assert.ok(refused.text.length < 6000, String(refused.text.length))
+})
+
+test('settings that a run would not ask for are not asked for here', async () => {
+  await createSource('by_name', 'class ShopConfig:\n    subdomain: str')
+  assert.equal((await save({ name: 'by_name', stream: 'orders' })).status, 201)
+  const own = 'class Settings(SourceConfig):\n    url: str\n\n    def __init__(self, url="x"):\n        self.url = url'
+  await createSource('own_init', own)
+  assert.equal((await save({ name: 'own_init', stream: 'orders' })).status, 201)
+})
+
+test('a version of an earlier release says nothing about it, and is taken as before', async () => {
+  await createSource('earlier', STRICT)
+  await app.services.db.execute(
+    sql`UPDATE custom_source_versions SET config_schema = config_schema - 'enforced' WHERE custom_source_id = (SELECT id FROM custom_sources WHERE source_name = 'earlier')`,
+  )
+  assert.equal((await save({ name: 'earlier', stream: 'orders' })).status, 201)
+})
+
+test('the example of a source has a value for each required setting, so that it can be saved', async () => {
+  const { body } = await app.call('GET', '/api/connectors/sources', { as })
+  const { example_config } = body.find((each: { name: string }) => each.name === 'strict')
+  assert.deepEqual(example_config.config, { subdomain: 'text', token: 'text' })
+  assert.equal((await save(example_config)).status, 201)
+})
+
+test('what is stored for this is not shown with the source', async () => {
+  const { body } = await app.call('POST', '/api/custom-sources/validate', { as, body: { code: code(STRICT) } })
+  assert.deepEqual(Object.keys(body.extracted_schema), [
+    'config_class_name',
+    'config_fields',
+    'auth_class_name',
+    'auth_type',
+  ])
+  assert.equal('settings_enforced' in body, false)
+  const read = await app.call('GET', `/api/custom-sources/${strictId}`, { as })
+  assert.equal(read.text.includes('enforced'), false)
+})
