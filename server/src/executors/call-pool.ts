@@ -78,7 +78,7 @@ export function createCallPool(options: CallPoolOptions): CallPool {
         ...asked,
       })
       clean = outcome?.clean === true && !givesBlobAccess(call)
-      if (outcome?.complaint) options.warn(outcome.complaint)
+      if (outcome?.complaint && !processes.closed) options.warn(outcome.complaint)
       return outcome?.result ?? null
     } finally {
       processes.release(taken, clean)

@@ -95,6 +95,11 @@ export class CallProcesses {
     if (released.organization !== null) released.idleTimer = setTimeout(() => this.#end(released), KEPT_IDLE_MS).unref()
   }
 
+  /** After `close` every process is killed, whatever it was doing. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#warming)

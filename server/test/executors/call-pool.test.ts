@@ -1,9 +1,10 @@
 /** The API's pool beside processes that lie, flood, hang, stop or die: each costs its own caller an error, and nobody else. */
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type CallPoolOptions, createCallPool } from '../../src/executors/call-pool.ts'
 import { findTree, isAlive, waitUntilGone } from '../harness/processes.ts'
 
@@ -266,4 +267,16 @@ test('the temporary files of a process go with it', async () => {
   await pool.close()
   assert.equal(existsSync(path.dirname(file)), false)
   assert.equal(readdirSync(tmpdir()).includes(path.basename(path.dirname(file))), false)
+})
+
+test('closing kills what is under way, and that is no news', async () => {
+  const heard: string[] = []
+  const { run, pool } = openPool({ warn: (complaint) => void heard.push(complaint) })
+  const begun = path.join(tmpdir(), `begun-${process.pid}`)
+  const running = run('a', `say('begun'); process.getBuiltinModule('fs').writeFileSync(${JSON.stringify(begun)}, '')`)
+  while (!existsSync(begun)) await delay(5)
+  rmSync(begun)
+  await pool.close()
+  assert.equal(await running, 'internal')
+  assert.deepEqual(heard, [])
 })
