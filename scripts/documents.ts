@@ -1,5 +1,5 @@
 /**
- * The files that are made from the program, so that they can not disagree with it: `npm run docs` writes them, and a
+ * The files that are made from the program, so that they cannot disagree with it: `npm run docs` writes them, and a
  * test fails when one is stale or superfluous.
  */
 import { existsSync } from 'node:fs'

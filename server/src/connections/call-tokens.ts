@@ -1,4 +1,4 @@
-/** The refresh token of a check, a list of streams or a preview: stored where it came from, if it came from somewhere. */
+/** The refresh token of a check, a stream listing or a preview: stored where it came from, if it is stored at all. */
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import type { Authentication } from '../connectors/contract.ts'
 import type { Database } from '../database/database.ts'
@@ -6,7 +6,7 @@ import type { SecretBox } from '../database/secret-box.ts'
 import { createRefreshTokens } from './refresh-tokens.ts'
 
 export interface CallTokens {
-  /** Undefined where the authentication has no refresh token. */
+  /** Undefined if the authentication has no refresh token. */
   refreshTokens?: RefreshTokens
   /** What the caller must know about their token once the call is over. */
   note(): string | null
@@ -14,12 +14,12 @@ export interface CallTokens {
 }
 
 const REPLACED =
-  'The provider has replaced the refresh token, and the new one could not be saved because this configuration is not stored. ' +
+  'The provider has rotated the refresh token, and the new one could not be saved because this configuration is not stored. ' +
   'The token that you gave no longer works: authorize again, and save the connector before you check it.'
 
 const NONE: CallTokens = { note: () => null, close: async () => {} }
 
-/** Of an authentication that came with the request: nobody keeps it, so all that can be done is to say so. */
+/** For an authentication that came with the request: it is not stored, so all we can do is to warn the caller. */
 export function openUnstoredTokens(authentication: Authentication | null): CallTokens {
   if (authentication?.type !== 'oauth2_refresh_token') return NONE
   let replaced = false
@@ -36,7 +36,7 @@ export function openUnstoredTokens(authentication: Authentication | null): CallT
   }
 }
 
-/** Of a saved connector. */
+/** For a saved connector. */
 export function openSavedTokens(
   { db, box }: { db: Database; box: SecretBox },
   organization_id: string,

@@ -1,15 +1,15 @@
-/** How large and how deep a config may be. */
+/** Limits for the size and depth of a config. */
 const MAX_BYTES = 256 * 1024
 const MAX_DEPTH = 32
 
 export function findSizeFault(config: unknown, path: string): string | null {
-  if (depthOf(config) > MAX_DEPTH) return `${path}: is nested too deep; at most ${MAX_DEPTH} levels are taken`
+  if (depthOf(config) > MAX_DEPTH) return `${path}: is nested too deeply; at most ${MAX_DEPTH} levels are allowed`
   const bytes = Buffer.byteLength(JSON.stringify(config) ?? '')
-  if (bytes > MAX_BYTES) return `${path}: is too large (${Math.ceil(bytes / 1024)} KB); at most 256 KB are taken`
+  if (bytes > MAX_BYTES) return `${path}: is too large (${Math.ceil(bytes / 1024)} KB); at most 256 KB are allowed`
   return null
 }
 
-/** Without recursion: what comes in may be as deep as the body's own limit lets it be. */
+/** Without recursion: the input may be as deep as the body limit permits. */
 function depthOf(root: unknown): number {
   let deepest = 0
   const stack: [unknown, number][] = [[root, 1]]

@@ -1,6 +1,6 @@
 /**
- * Custom sources: Python code under a source_name, kept in versions. Code that does not pass validation is never stored.
- * A new version never touches a run under way, for runs carry the code they began with.
+ * Custom sources: Python code under a source_name, kept in versions. Code that does not pass validation is never
+ * stored. A new version does not affect runs in progress, because runs keep the code they started with.
  */
 import { randomUUID } from 'node:crypto'
 import type { ValidationResult } from '../cell/validate.ts'
@@ -114,14 +114,14 @@ export async function createCustomSource(
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'custom_sources_name_key'))
       throw new AppError(
         'conflict',
-        `source_name: there is a custom source '${source_name}' already; choose another name`,
+        `source_name: a custom source '${source_name}' already exists; choose another name`,
       )
     throw error
   }
   return readCustomSource(services.db, actor, id)
 }
 
-/** Every one of them is in the list of sources, with its streams. */
+/** Every custom source is in the list of sources, with its streams. */
 async function requireRoom(db: Queryable, actor: Actor): Promise<void> {
   const row = await db.first<{ count: number }>(
     sql`SELECT count(*) AS count FROM custom_sources WHERE organization_id = ${actor.organization_id}`,
@@ -129,11 +129,11 @@ async function requireRoom(db: Queryable, actor: Actor): Promise<void> {
   if (row!.count >= MAX_SOURCES)
     throw new AppError(
       'conflict',
-      `The organization has ${MAX_SOURCES} custom sources already; delete one that is unused`,
+      `The organization already has ${MAX_SOURCES} custom sources; delete one that is unused`,
     )
 }
 
-/** New code becomes a new version; the same code again does not. */
+/** New code becomes a new version; unchanged code does not. */
 export async function updateCustomSource(
   services: CellServices,
   actor: Actor,
@@ -143,7 +143,7 @@ export async function updateCustomSource(
 ): Promise<CustomSourceWithCode> {
   const before = await readCustomSource(services.db, actor, id)
   const { code } = input
-  // Before the transaction: a connection should not wait for somebody's code.
+  // Before the transaction: a connection should not wait for a tenant's code.
   const named = { code: code ?? '', source_name: before.source_name }
   const checked = code === undefined ? null : await requireValid(services, actor, named, signal)
   await services.db.transaction(async (tx) => {
@@ -163,7 +163,7 @@ export async function updateCustomSource(
   return readCustomSource(services.db, actor, id)
 }
 
-/** Pipelines that use it stay; their next run says that it is gone. */
+/** Pipelines that use it stay; their next run fails with a message that it was deleted. */
 export async function deleteCustomSource(
   db: Database,
   actor: Actor,
@@ -237,5 +237,8 @@ async function requireValid(
 export function checkCodeSize(code: string): void {
   const bytes = Buffer.byteLength(code)
   if (bytes > MAX_CODE_BYTES)
-    throw new AppError('invalid_input', `code: is too large (${Math.ceil(bytes / 1024)} KB); at most 512 KB are taken`)
+    throw new AppError(
+      'invalid_input',
+      `code: is too large (${Math.ceil(bytes / 1024)} KB); at most 512 KB are allowed`,
+    )
 }

@@ -1,4 +1,4 @@
-/** What there is to connect: the built-in connectors, and among the sources the organization's own custom ones. */
+/** The available connectors: the built-in ones, and among the sources also the organization's custom ones. */
 import type { ExtractedSchema } from '../cell/validate.ts'
 import { authenticationTypes } from '../connectors/authentication/authentication.ts'
 import type { Source } from '../connectors/contract.ts'
@@ -10,7 +10,7 @@ import { can } from '../tenancy/permissions.ts'
 import { declareCustom } from './references.ts'
 import { firstThatFit, type ShownStreams, shownStreams } from './shown-streams.ts'
 
-/** Code is looked at to say what a source can do, and may take half a megabyte. */
+/** Code is inspected to tell what a source can do, and may be half a megabyte each. */
 const READ_AT_ONCE = 20
 
 export interface ConnectorInfo {

@@ -1,4 +1,4 @@
-/** The two sides of a config: which connector is meant, and whether its settings are right and complete. */
+/** Checks the two sides of a config: which connector is used, and whether its settings are valid and complete. */
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import type { Destination } from '../connectors/contract.ts'
 import { destinations, findDestination, sources } from '../connectors/registry.ts'
@@ -17,11 +17,11 @@ export function findEndpointFaults(
   const saved = Object.hasOwn(value, 'saved_connector_id')
   if (saved && Object.hasOwn(value, 'name')) return [`${path}: give either name or saved_connector_id, not both`]
   if (saved && Object.hasOwn(value, 'authentication'))
-    return [`${path}.authentication: is fixed by the saved connector; leave it out`]
+    return [`${path}.authentication: is set by the saved connector; leave it out`]
   return findSettingsFaults(frames[part][saved ? 'saved' : 'inline'], value, path)
 }
 
-/** A source of a config, or null where it is not clear which one is meant. Its faults are added to the list. */
+/** The source of a config, or null if it is unclear which one is meant. Its faults are added to the list. */
 export function checkSource(
   source: Omit<SourceConfig, 'stream'> & { stream?: string },
   references: References,
@@ -40,7 +40,7 @@ export function checkSource(
   const { stream } = source
   if (stream !== undefined && traits.streams !== 'dynamic' && !traits.streams.includes(stream))
     faults.push(
-      `${path}.stream: no stream '${stream.slice(0, 100)}' in ${name}; ${nameStreams(stream, traits.streams)}`,
+      `${path}.stream: ${name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, traits.streams)}`,
     )
   if (saved) faults.push(...findSavedFaults(references.source!, traits.settings, source.config, path, box))
   else {
@@ -52,7 +52,7 @@ export function checkSource(
   return traits
 }
 
-/** What there is instead of a stream that is not there. A custom source may have a thousand. */
+/** The names to offer instead of an unknown stream. A custom source may have a thousand. */
 export function nameStreams(stream: string, known: readonly string[]): string {
   const near = nearest(stream, known.slice(0, STREAMS_COMPARED))
   if (near !== null) return `did you mean '${near}'?`
@@ -64,7 +64,7 @@ const STREAMS_NAMED = 10
 /** Comparing takes time, and the names are a tenant's. */
 const STREAMS_COMPARED = 100
 
-/** By the setting that names it, where one does. */
+/** Reports it under the setting that names the run, if there is one. */
 function missingRun(config: unknown, id: string, path: string): string {
   const [setting] = Object.entries(config ?? {}).find(([, value]) => String(value).toLowerCase() === id) ?? []
   return setting === undefined
@@ -102,7 +102,7 @@ function isRightType(type: 'source' | 'destination', row: SavedRow | null, path:
   return false
 }
 
-/** The settings beside a saved connector, and whether both together are complete. */
+/** Checks the overrides of a saved connector, and whether both together are complete. */
 function findSavedFaults(
   row: SavedRow,
   settings: SourceTraits['settings'],
@@ -119,7 +119,7 @@ function findSavedFaults(
 }
 
 const gone = (type: 'source' | 'destination', name: string, path: string) =>
-  `${path}.saved_connector_id: its connector '${name}' is no ${type} of this organization any more`
+  `${path}.saved_connector_id: its connector '${name}' is no longer a ${type} of this organization`
 
 export function unknownConnector(type: 'source' | 'destination', name: string, path: string): string {
   const known = (type === 'source' ? sources : destinations).map((connector) => connector.name)

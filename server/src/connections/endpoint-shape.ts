@@ -1,6 +1,6 @@
 /**
- * What one side of a pipeline looks like: inline (`name` and settings), or a reference to a saved connector. The connector's
- * own settings are checked against its own schema.
+ * The shape of one side of a pipeline: inline (`name` and settings), or a reference to a saved connector. The
+ * connector's settings are checked against its own schema.
  */
 import { Type } from 'typebox'
 import type { Authentication } from '../connectors/contract.ts'
@@ -36,7 +36,7 @@ const optionalStream = { stream: Type.Optional(text('The stream to read.')) }
 
 export const frames = {
   source: { inline: inlineSource, saved: savedSource },
-  /** A source that is only tried out: its stream may be open yet. */
+  /** A source that is only probed: it may have no stream yet. */
   probed_source: {
     inline: Type.Object({ ...inlineSource.properties, ...optionalStream }, closed),
     saved: Type.Object({ ...savedSource.properties, ...optionalStream }, closed),

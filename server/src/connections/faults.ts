@@ -1,4 +1,4 @@
-/** Everything wrong with an input in one answer: a sentence per fault, each beginning with its path. */
+/** Reports everything wrong with an input in one answer: a sentence per fault, each beginning with its path. */
 import { AppError } from '../errors.ts'
 
 const MAX_FAULTS = 10

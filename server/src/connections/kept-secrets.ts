@@ -1,8 +1,8 @@
 /**
- * SECRETS=write_only: a stored secret is never shown again, to anybody. A mask that comes back keeps it, but only where
- * nothing else changes that could send it somewhere else: whoever may not read a password must not have it presented to
- * a server of their own either. What each pipeline may choose for itself (settings marked `override`, never an address)
- * stays free; for everything else the secrets have to be sent again.
+ * SECRETS=write_only: a stored secret is never shown again. A mask that is sent back keeps it, but only if nothing else
+ * changes that could send it elsewhere: a caller who may not read a password must not be able to have it sent to a
+ * server of theirs either. Settings that each pipeline may override (never an address) may change; for everything else
+ * the secrets have to be sent again.
  */
 import type { Config } from '../config/config.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
@@ -15,9 +15,9 @@ export type SecretRules = Pick<Config, 'SECRETS'>
 
 interface Side {
   kind: 'source' | 'destination'
-  /** The connector that the stored secrets are for. */
+  /** The connector that the stored secrets belong to. */
   connector_name: string | undefined
-  /** Where `config` of the connector stands in what was sent: at the top of a saved destination, else under `config`. */
+  /** Whether the connector's settings are at the top level, as in a saved destination, instead of under `config`. */
   settings_at_top?: boolean
 }
 
@@ -27,7 +27,7 @@ interface Change {
   path: string
 }
 
-/** Throws where a mask would carry a stored secret over a change. */
+/** Throws if a mask would keep a stored secret across a change. */
 export function requireKeptInPlace(rules: SecretRules, side: Side, { incoming, stored, path }: Change): void {
   if (rules.SECRETS === 'readable' || !hasMask(incoming)) return
   const free = overridesOf(side).map((name) => (side.settings_at_top ? `${path}.${name}` : `${path}.config.${name}`))
@@ -35,7 +35,7 @@ export function requireKeptInPlace(rules: SecretRules, side: Side, { incoming, s
   if (changed !== null)
     throw new AppError(
       'invalid_input',
-      `${changed}: changes while a stored secret is kept; send the secrets themselves instead of ${MASK}, because they are never shown or moved`,
+      `${changed}: cannot change while a stored secret is kept; send the secrets themselves instead of ${MASK}`,
     )
 }
 
@@ -45,7 +45,7 @@ function overridesOf({ kind, connector_name = '' }: Side): string[] {
   return Object.keys(properties).filter((name) => properties[name]!.override && !properties[name]!.secret)
 }
 
-/** The first place where the two differ. A mask stands for whatever is stored there. */
+/** The first place where the two differ. A mask equals whatever is stored there. */
 function findChange({ incoming, stored, path }: Change, free: readonly string[]): string | null {
   if (incoming === MASK || free.includes(path)) return null
   if (Array.isArray(incoming) && Array.isArray(stored) && incoming.length === stored.length)

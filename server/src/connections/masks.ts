@@ -1,6 +1,7 @@
 /**
- * Secrets for those who may not write: shown as a mask, and filled in again when a mask comes back. A built-in connector
- * marks its secrets. Of anything else (a custom source, a connector that is gone) every text may be one and is masked.
+ * Secrets for callers without write permission: shown as a mask, and restored when a mask is sent back. A built-in
+ * connector marks its secrets. In anything else (a custom source, a connector that no longer exists) every text may be
+ * a secret and is masked.
  */
 import { authenticationTypes, maskAuthentication } from '../connectors/authentication/authentication.ts'
 import type { Authentication } from '../connectors/contract.ts'
@@ -27,7 +28,7 @@ export function maskDestinationConfig(connectorName: string, config: Record<stri
   return (destination ? maskSecrets(destination.settings, config) : maskTexts(config)) as Record<string, Json>
 }
 
-/** The params of a custom source: only those that a known type declares as no secret stay readable. */
+/** The params of a custom source: only those that a known type declares as not secret stay readable. */
 function maskParams(given: Authentication): Authentication {
   const schema = Object.hasOwn(authenticationTypes, given.type) ? authenticationTypes[given.type] : undefined
   const hidden = new Set(schema ? secretPaths(schema).map(([name]) => name) : [])
@@ -45,17 +46,17 @@ function maskTexts(value: Json): Json {
   return value
 }
 
-/** Whether a mask came in, so that what is stored has to be opened. */
+/** Whether the input contains a mask, so that the stored value has to be decrypted. */
 export function hasMask(value: unknown): boolean {
   if (value === MASK) return true
   return typeof value === 'object' && value !== null && Object.values(value).some(hasMask)
 }
 
-/** A copy of what was sent in which every mask is what is stored at the same place. */
+/** A copy of what was sent, with every mask replaced by the value stored at the same place. */
 export function restoreMasks<T>(incoming: T, stored: unknown, path: string): T {
   if (incoming === MASK) {
     if (stored === undefined)
-      throw new AppError('invalid_input', `${path}: is a mask with no secret stored behind it; send the secret itself`)
+      throw new AppError('invalid_input', `${path}: is a mask, but no secret is stored there; send the secret itself`)
     return stored as T
   }
   if (Array.isArray(incoming))

@@ -10,7 +10,7 @@ import { findSizeFault } from './config-size.ts'
 import { type CellServices, checkCodeSize, readCustomSource } from './custom-sources.ts'
 import { refuse } from './faults.ts'
 
-/** Records are JSON text: the API hands them on without parsing what a tenant's code made. */
+/** Records are JSON text: the API passes them on without parsing what a tenant's code produced. */
 export interface PreviewResult {
   success: boolean
   records: Buffer
@@ -33,7 +33,7 @@ export interface PreviewInput {
 export const DEFAULT_RECORDS = 10
 const NO_RECORDS = Buffer.from('[]')
 
-/** Code that is given wins over the saved one, whose name and settings stay. */
+/** Given code takes precedence over the saved code; the saved name and settings still apply. */
 export async function previewCustomSource(
   services: CellServices,
   actor: Actor,

@@ -1,6 +1,6 @@
 /**
- * Trying out a connector while somebody waits: does it connect, and which streams has it. What is wrong with the input is
- * refused; a system that does not answer or says no is an answer.
+ * Probes a connector interactively: whether it connects, and which streams it has. Invalid input is an error; a system
+ * that does not answer or refuses is a result.
  */
 
 import { type BlobSettings, pickBlobSettings } from '../blobs/open.ts'
@@ -45,7 +45,7 @@ export interface ProbeInput {
 
 export interface StreamsInput extends ProbeInput {
   describe?: boolean
-  /** Which of them to describe; else the first. */
+  /** Which stream to describe; by default the first. */
   stream?: string
 }
 
@@ -77,7 +77,7 @@ export async function listConnectorStreams(
   if (probed.endpoint.type === 'destination')
     throw new AppError('invalid_input', 'destination: only a source has streams')
   if (input.describe) return describeStreams(services, actor, { probed, stream: input.stream ?? null }, signal)
-  if (input.stream !== undefined) throw refuse(['stream: says what to describe; give describe: true with it'])
+  if (input.stream !== undefined) throw refuse(['stream: names the stream to describe; it needs describe: true'])
   const { result, say } = await callExecutor(services, actor, { kind: 'streams', probed, more: {} }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [] }
   return { success: true, message: say(`${result.answer.length} streams`), streams: result.answer }
@@ -91,14 +91,14 @@ async function describeStreams(
 ): Promise<StreamsResult> {
   const { streams: known } = probed
   if (stream !== null && known !== 'dynamic' && !known.includes(stream))
-    throw refuse([`stream: no stream '${stream.slice(0, 100)}'; there are ${known.join(', ')}`])
+    throw refuse([`stream: there is no stream '${stream.slice(0, 100)}'; use one of ${known.join(', ')}`])
   const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { stream } }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [], descriptions: [] }
   const { streams, descriptions } = result.answer
   return { success: true, message: say(`${streams.length} streams`), streams, descriptions }
 }
 
-/** One side of a config, whole, and what hides its secrets. */
+/** One side of a config, complete, and what redacts its secrets. */
 interface Probed {
   endpoint: ProbedEndpoint
   streams: readonly string[] | 'dynamic'
@@ -115,7 +115,7 @@ interface ProbeCall<K extends ProbeKind> {
   more: Omit<CallInputs[K], 'endpoint' | 'outputs'>
 }
 
-/** What came of it, and what puts a sentence about it into words for the caller. */
+/** The result, and a function that formats a message about it for the caller. */
 async function callExecutor<K extends ProbeKind>(
   services: ProbeServices,
   actor: Actor,
@@ -175,7 +175,7 @@ const NO_SOURCE: ResolvedSource = {
   config: {},
 }
 
-/** Of the outputs in the blob store a source sees those it names, if they are the organization's own. */
+/** A source can read the outputs that it names, if they belong to its organization. */
 async function findOutputs(
   { db, config }: ProbeServices,
   actor: Actor,

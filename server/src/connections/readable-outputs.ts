@@ -1,4 +1,4 @@
-/** Which blobs a source may read that names a run: those of the output of a successful run of its own organization. */
+/** Which blobs a source that names a run may read: those of the output of a successful run of its own organization. */
 
 import { isOwnPart } from '../blobs/run-keys.ts'
 import { type Queryable, sql } from '../database/database.ts'
@@ -6,9 +6,9 @@ import { type Queryable, sql } from '../database/database.ts'
 export type OutputParts = { key: string; size: number }[]
 
 /**
- * The parts of the wanted runs' outputs by run id; what may not be read is left out, and so is tab-separated text, whose
- * columns nobody kept: read as CSV, its first row would be taken for names, and its nulls for texts. Whatever a row says, only blobs of that
- * very run are handed over.
+ * The parts of the requested runs' outputs by run id. Outputs that may not be read are left out, and so is
+ * tab-separated text, because its columns were not stored: read as CSV, its first row would be taken for a header and
+ * its nulls for text. Whatever a row says, only blobs of that run are returned.
  */
 export async function findReadableParts(
   db: Queryable,

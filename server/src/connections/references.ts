@@ -1,6 +1,6 @@
 /**
- * What a config refers to, read in one statement: saved connectors, a custom source, the domain, and the database's
- * clock. Everything is looked up inside the organization, so what belongs to another one is not there.
+ * The references of a config, loaded in one statement: saved connectors, a custom source, the domain, and the database's
+ * clock. Only rows of the same organization are found.
  */
 import { Type } from 'typebox'
 import { DYNAMIC_STREAMS, declareSource, type SourceDeclaration } from '../cell/declaration.ts'
@@ -40,11 +40,11 @@ export interface References {
   destination: SavedRow | null
   custom: CustomRow | null
   domain: { id: string; name: string } | null
-  /** A run whose output the settings name, and which is not there. */
+  /** A run that the settings name but that does not exist. */
   missing_run?: string | null
 }
 
-/** The ids and names that a config of any shape gives. What is malformed is left out here and refused by the check. */
+/** The ids and names in a config of any shape. Malformed ones are left out here and refused by the check. */
 export interface Wanted {
   source_id: string | null
   source_name: string | null
@@ -129,7 +129,7 @@ export const placeOfSaved = (row: Pick<SavedRow, 'id' | 'organization_id'>) => (
   row_id: row.id,
 })
 
-/** A saved config, or the sentence that says why it does not open. */
+/** A saved config, or the message why it cannot be decrypted. */
 export function openSaved(
   box: SecretBox,
   row: SavedRow,
@@ -138,11 +138,11 @@ export function openSaved(
     return { config: box.open(placeOfSaved(row), row.config_box), lost: null }
   } catch (error) {
     if (!(error instanceof SecretLost)) throw error
-    return { config: null, lost: `The saved ${row.type} '${row.name}' can not be opened. ${error.message}` }
+    return { config: null, lost: `The saved ${row.type} '${row.name}' cannot be decrypted. ${error.message}` }
   }
 }
 
-/** The runs whose outputs the settings of an inline source name. Settings that do not fit name none; the check says why. */
+/** The runs whose outputs the settings of an inline source name. Invalid settings name none; the check reports them. */
 export function runsWantedBy(config: unknown): string[] {
   const { name, config: settings = {} } = isObject(config) && isObject(config.source) ? config.source : {}
   return typeof name === 'string' ? outputsOf(findSource(name), settings) : []
@@ -155,7 +155,9 @@ export function outputsOf(source: Source | undefined, settings: unknown): string
   return wanted.filter((id) => UUID.test(id)).map((id) => id.toLowerCase())
 }
 
-/** The first of the runs that the organization does not have. Where a domain is named, only runs of its pipelines count. */
+/**
+ * The first of the runs that the organization does not have. If a domain is given, only runs of its pipelines count.
+ */
 export async function findMissingRun(
   db: Queryable,
   organizationId: string,
@@ -171,7 +173,7 @@ export async function findMissingRun(
   return row?.id ?? null
 }
 
-/** What a check needs to know of a source, built in or custom. */
+/** What a check needs to know about a source, built in or custom. */
 export interface SourceTraits {
   name: string
   streams: readonly string[] | 'dynamic'
@@ -198,7 +200,7 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   }
 }
 
-/** Any settings, but where a run would refuse to begin without the required ones they have to be there. */
+/** Any settings; those without which a run would refuse to begin are required. */
 function settingsOf({ config_fields = [], enforced = false }: StoredSchema): Source['settings'] {
   const required = enforced ? config_fields.filter((field) => field.required) : []
   const properties = required.map(({ name, type_hint }) => [
@@ -208,7 +210,7 @@ function settingsOf({ config_fields = [], enforced = false }: StoredSchema): Sou
   return Type.Object(Object.fromEntries(properties), { additionalProperties: true })
 }
 
-/** A custom source in the form of every other. Its code runs in executors alone. */
+/** A custom source in the same form as the others. Its code only runs in executors. */
 export const declareCustom = (custom: Omit<CustomRow, 'config_schema'>): SourceDeclaration =>
   declareSource({
     source_name: custom.source_name,

@@ -1,11 +1,11 @@
 /**
- * Refresh tokens that providers replace. The replacement is stored in the place the old token came from: the saved
+ * Refresh tokens that providers rotate. The new token is stored where the old one came from: the saved
  * connector, or the pipeline itself for an inline source; and in the pinned config of the run, for its later attempts.
  *
  *   begin: take the lease ──► give the stored token ──► the executor asks the provider ──► end: store, release the lease
  *
- * A stored token is changed only where it is still the one that was exchanged. Where it is another one, somebody was
- * faster or the user gave a new one: that one stands, and is used from now on.
+ * A stored token is only replaced if it is still the one that was exchanged. If it is a different one, another process was
+ * faster or the user saved a new one: that one is kept, and used from now on.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Authentication } from '../connectors/contract.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
-import { authenticationIn, isSameCredential, openConfig, placeOf, type Seat } from './stored-credentials.ts'
+import { authenticationIn, type ConfigRow, isSameCredential, openConfig, placeOf } from './stored-credentials.ts'
 import { noteSuperseded } from './superseded-tokens.ts'
 
 /** Where an authentication is stored. */
@@ -22,15 +22,15 @@ export interface TokenPlace {
   organization_id: string
   /** The saved connector or the pipeline that it came from. */
   origin: { table: 'saved_connectors' | 'pipelines'; id: string }
-  /** The attempt that uses it, if it is a run that does. */
+  /** The attempt that uses it, if a run does. */
   run?: { id: string; attempt: number }
   authentication: Authentication
 }
 
 export interface StoredRefreshTokens extends RefreshTokens {
-  /** Resolves when no exchange is under way, at the latest after the given time. */
+  /** Resolves when no exchange is in progress, at the latest after the given time. */
   settle(atMostMs: number): Promise<void>
-  /** Gives up waiting and the lease. */
+  /** Stops waiting and releases the lease. */
   close(): Promise<void>
 }
 
@@ -55,7 +55,7 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
       try {
         if (rotated !== null && rotated !== used)
           return await untilDatabaseAnswers(() => store(db, box, place, { used, rotated, holder }))
-        // A lease that cannot be released now ends by itself.
+        // A lease that cannot be released now expires.
         await releaseLease(db, place, holder).catch(() => 0)
         return used
       } finally {
@@ -86,14 +86,14 @@ const store = (
     return current
   })
 
-/** Stores a replacement. Gives the token that counts from now on. */
+/** Stores a rotated token. Returns the token to use from now on. */
 export async function storeRotatedToken(
   tx: Queryable,
   box: SecretBox,
   place: TokenPlace,
   { used, rotated }: { used: string; rotated: string },
 ): Promise<string> {
-  // Runs are locked before their pipeline, here as everywhere.
+  // Runs are always locked before their pipeline.
   const run = place.run ? await lockConfig(tx, box, place, { table: 'runs', id: place.run.id }) : null
   const origin = await lockConfig(tx, box, place, place.origin)
   const current =
@@ -102,7 +102,7 @@ export async function storeRotatedToken(
     await origin.save(rotated)
     await noteSuperseded(tx, place, used)
   }
-  // A newer attempt of the run has its own copy to look after, unless that is the very token that is used up now.
+  // A newer attempt of the run maintains its own copy, unless that is the very token that was just used up.
   if (run !== null && (run.attempt === place.run?.attempt || run.params.refresh_token === used)) await run.save(current)
   return current
 }
@@ -113,19 +113,19 @@ interface LockedConfig {
   save(token: string): Promise<unknown>
 }
 
-/** Null where the row is gone, does not open, or holds another credential by now. */
+/** Null if the row is gone, cannot be decrypted, or holds another credential by now. */
 async function lockConfig(
   tx: Queryable,
   box: SecretBox,
   { organization_id, authentication }: TokenPlace,
-  { table, id }: Pick<Seat, 'table' | 'id'>,
+  { table, id }: Pick<ConfigRow, 'table' | 'id'>,
 ): Promise<LockedConfig | null> {
   const attempt = raw(table === 'runs' ? 'attempt' : 'NULL::int AS attempt')
   const row = await tx.first<{ config_box: Buffer | null; attempt: number | null }>(sql`
     SELECT config_box, ${attempt} FROM ${raw(table)} WHERE id = ${id} AND organization_id = ${organization_id} FOR NO KEY UPDATE`)
   if (!row?.config_box) return null
-  const seat = { organization_id, table, id }
-  const config = openConfig(box, seat, row.config_box)
+  const place = placeOf({ organization_id, table, id })
+  const config = openConfig(box, { organization_id, table, id }, row.config_box)
   const stored = authenticationIn(table, config)
   if (!isSameCredential(stored, authentication)) return null
   return {
@@ -134,7 +134,7 @@ async function lockConfig(
     save(token) {
       stored.params.refresh_token = token
       return tx.execute(sql`
-        UPDATE ${raw(table)} SET config_box = ${box.seal(placeOf(seat), config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
+        UPDATE ${raw(table)} SET config_box = ${box.seal(place, config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
     },
   }
 }
@@ -162,6 +162,6 @@ const releaseLease = (db: Queryable, { organization_id, origin }: TokenPlace, ho
   db.execute(sql`
     DELETE FROM refresh_leases WHERE credential_id = ${origin.id} AND organization_id = ${organization_id} AND holder = ${holder}`)
 
-/** Leases of holders that died, for tidying. */
+/** Removes leases of holders that died. */
 export const forgetEndedLeases = (db: Queryable): Promise<number> =>
   db.execute(sql`DELETE FROM refresh_leases WHERE lease_until < now() - interval '1 hour'`)

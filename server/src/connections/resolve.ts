@@ -1,6 +1,7 @@
 /**
- * One side of a config made whole for a run or a probe: saved connectors opened, overrides laid over them, the code of a
- * custom source pinned. What has gone since is a failure of kind `config`, said so that its owner knows what to do.
+ * Completes one side of a config for a run or a probe: saved connectors are decrypted, overrides applied, the code of a
+ * custom source pinned. If something was deleted since, this is a failure of kind `config` with a message that tells
+ * the owner what to do.
  */
 import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication/authentication.ts'
 import { type Authentication, ConnectorError } from '../connectors/contract.ts'
@@ -20,7 +21,7 @@ export interface ResolvedSource {
   config: Record<string, Json>
   /** The saved connector that authentication and config came from, if any. */
   saved_connector_id?: string
-  /** Set for a custom source: what is run is this, whatever becomes of the source. */
+  /** Set for a custom source: this code is run, whatever happens to the source. */
   custom?: { id: string; version: number; code: string }
 }
 
@@ -75,7 +76,7 @@ function openReference(type: 'source' | 'destination', row: SavedRow | null, box
 
 export const broken = (sentence: string) => new ConnectorError('config', sentence)
 
-/** Every secret in it, for the redaction of logs, the surest first. Of a custom source every text may be one. */
+/** Every secret in it, for the redaction of logs, likeliest first. In a custom source every text may be a secret. */
 export function secretsOf({
   source,
   destination,

@@ -44,7 +44,7 @@ export interface SavedConnectorInput {
 interface Stores {
   db: Database
   box: SecretBox
-  /** Of the service. */
+  /** The configuration of the service. */
   config: SecretRules
 }
 
@@ -60,7 +60,10 @@ export function listSavedConnectors(
   return readList(db, page, sql`SELECT ${columns} ${matching} ORDER BY created_at DESC, id`, sql`SELECT 1 ${matching}`)
 }
 
-/** With its config; secrets are masked for those who may not write, or for all where the operator wants it so. */
+/**
+ * With its config; secrets are masked for callers without write permission, or for everyone if the operator configured
+ * that.
+ */
 export async function readSavedConnector(
   { db, box, config: rules }: Stores,
   actor: Actor,
@@ -103,7 +106,7 @@ export async function createSavedConnector(
   return refersToRows(wanted) ? db.transaction(create) : create(db)
 }
 
-/** What is absent stays. A whole new config may be given although the key of the stored one is lost. */
+/** Absent fields stay unchanged. A complete new config is accepted even if the key of the stored one is lost. */
 export async function updateSavedConnector(
   { db, box, config: rules }: Stores,
   actor: Actor,
@@ -141,7 +144,7 @@ export async function updateSavedConnector(
   })
 }
 
-/** Pipelines that use it stay; their next run says that it is gone. */
+/** Pipelines that use it stay; their next run fails with a message that it was deleted. */
 export async function deleteSavedConnector(
   db: Database,
   actor: Actor,
@@ -188,7 +191,7 @@ function openConfig(
     return box.open(placeOfSaved(row), sealed)
   } catch (error) {
     if (!(error instanceof SecretLost)) throw error
-    throw new AppError('conflict', `The config of this saved ${row.type} can not be opened. ${error.message}`)
+    throw new AppError('conflict', `The config of this saved ${row.type} cannot be decrypted. ${error.message}`)
   }
 }
 
@@ -234,7 +237,7 @@ async function findSourceFaults(
   return faults
 }
 
-/** A setting that each pipeline may give for itself, such as a table, need not be there yet. */
+/** A setting that each pipeline may override, such as a table, may still be missing. */
 function withoutOverrides(schema: TSchema): TSchema {
   const { properties = {}, required = [] } = schema as Node
   return { ...schema, required: required.filter((name) => !properties[name]?.override) } as TSchema

@@ -1,6 +1,7 @@
 /**
- * What lists show of the streams of a custom source. A source may have a thousand, and an organization a thousand sources:
- * so a list has the first of each, cut by PostgreSQL, and how many there are in all. A single read has all of them.
+ * The streams of a custom source that lists show. A source may have a thousand streams, and an organization a thousand
+ * sources. So a list has the first few of each, selected by PostgreSQL, and the total number. A single read has all of
+ * them.
  */
 import { raw, type Statement, sql } from '../database/database.ts'
 
@@ -9,7 +10,7 @@ export const MOST_SHOWN_BYTES = 4096
 
 export interface ShownStreams {
   streams: string[]
-  /** How many there are in all; null where the source has to ask a server for them. */
+  /** The total number; null if the source has to ask a server for them. */
   stream_count: number | null
 }
 

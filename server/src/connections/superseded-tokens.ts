@@ -1,20 +1,23 @@
 /**
- * Refresh tokens that were replaced, by their hashes. Whoever saves a config that was read before the replacement (a form
- * that was open, a file that is applied again and again) sends a token that no longer works, and would lose the one that
- * does: such a token is taken for the stored one.
+ * Hashes of refresh tokens that were rotated. A client that saves a config read before the rotation (a form that was
+ * open, a file that is applied repeatedly) sends a token that no longer works, and would overwrite the one that does.
+ * So a superseded token is treated as the stored one.
  */
 import { createHash } from 'node:crypto'
 import type { Authentication } from '../connectors/contract.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { authenticationIn, isSameCredential, openConfig, type Seat } from './stored-credentials.ts'
+import { authenticationIn, type ConfigRow, isSameCredential, openConfig } from './stored-credentials.ts'
 
 const KEPT_DAYS = 400
-/** Of one credential. The first ones stay with the latest: a file that is applied again holds the very first. */
+/**
+ * Per credential. The first ones are kept along with the latest: a file that is applied repeatedly holds the very first
+ * token.
+ */
 const FIRST_KEPT = 100
 const LATEST_KEPT = 900
 
-/** Of a credential: hashes of equal tokens differ from one to the next. */
+/** Salted with the credential, so that equal tokens have different hashes. */
 const hash = (credentialId: string, token: string): Buffer =>
   createHash('sha256').update(`${credentialId}\n${token}`).digest()
 
@@ -34,23 +37,23 @@ export async function noteSuperseded(
        AND old.age > ${FIRST_KEPT} AND old.age <= old.total - ${LATEST_KEPT}`)
 }
 
-/** The config that is about to be saved over a sealed one, with its newer token where it brings one that was replaced. */
+/** The config that is about to replace an encrypted one, with the stored newer token in place of a superseded one. */
 export async function keepNewerToken<Config>(
   tx: Queryable,
   box: SecretBox,
-  seat: Seat & { config_box: Buffer },
+  row: ConfigRow & { config_box: Buffer },
   config: Config,
 ): Promise<Config> {
-  const incoming = authenticationIn(seat.table, config)
+  const incoming = authenticationIn(row.table, config)
   if ((incoming as Authentication | undefined)?.type !== 'oauth2_refresh_token') return config
-  const stored = authenticationIn(seat.table, openConfig(box, seat, seat.config_box))
+  const stored = authenticationIn(row.table, openConfig(box, row, row.config_box))
   if (!isSameCredential(stored, incoming)) return config
   const token = (incoming as Authentication).params.refresh_token as string
   const superseded = await tx.first(sql`
-    SELECT 1 FROM superseded_tokens WHERE credential_id = ${seat.id} AND token_hash = ${hash(seat.id, token)}`)
+    SELECT 1 FROM superseded_tokens WHERE credential_id = ${row.id} AND token_hash = ${hash(row.id, token)}`)
   if (!superseded) return config
   const copy = structuredClone(config)
-  const { params } = authenticationIn(seat.table, copy) as Authentication
+  const { params } = authenticationIn(row.table, copy) as Authentication
   params.refresh_token = stored.params.refresh_token!
   return copy
 }

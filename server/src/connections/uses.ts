@@ -1,6 +1,6 @@
 /**
- * Who uses a saved connector or a custom source. Whoever saves a reference to one holds its row (FOR KEY SHARE) until the
- * commit, and a deletion that asks who uses it locks the row first: so either the deletion sees the new pipeline, or the
+ * What uses a saved connector or a custom source. Saving a reference to one locks its row (FOR KEY SHARE) until the
+ * commit, and a deletion with if_unused locks the row first: so either the deletion sees the new pipeline, or the
  * pipeline is refused because the row is gone.
  */
 import { findSource } from '../connectors/registry.ts'
@@ -12,7 +12,7 @@ import { can } from '../tenancy/permissions.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import type { Wanted } from './references.ts'
 
-/** A bounded list of those whom the caller may see, and how many there are in all, counted to 10,000. */
+/** A bounded list of those the caller may see, and the total number, counted to 10,000. */
 interface UsedBy {
   pipelines: { id: string; name: string }[]
   pipeline_count: number
@@ -25,11 +25,11 @@ type Used = { saved: 'source' | 'destination'; id: string } | { custom: string }
 const MOST_LISTED = 20
 const MOST_NAMED = 5
 
-/** Whether saving a config that wants this has something to hold, and so needs a transaction. */
+/** Whether saving a config with these references has rows to lock, and so needs a transaction. */
 export const refersToRows = ({ source_id, source_name, destination_id }: Wanted): boolean =>
   source_id !== null || destination_id !== null || (source_name !== null && !findSource(source_name))
 
-/** Nothing of this can be deleted as unused before the transaction ends. */
+/** Locks them, so that they cannot be deleted as unused before the transaction ends. */
 export async function holdReferences(tx: Queryable, organizationId: string, wanted: Wanted): Promise<void> {
   if (!refersToRows(wanted)) return
   const ids = [wanted.source_id, wanted.destination_id].filter((id) => id !== null)
@@ -43,7 +43,7 @@ export async function holdReferences(tx: Queryable, organizationId: string, want
     SELECT (SELECT count(*) FROM saved), (SELECT count(*) FROM custom)`)
 }
 
-/** Call with the row locked for update. Refuses with who uses it. */
+/** Call with the row locked for update. The error lists what uses it. */
 export async function requireUnused(tx: Queryable, actor: Actor, used: Used): Promise<void> {
   const usedBy = await findUses(tx, actor, used)
   const total = usedBy.pipeline_count + usedBy.saved_source_count

@@ -1,4 +1,4 @@
-/** One pipeline for each chosen stream of a source, in one transaction: all of them or none. */
+/** Creates one pipeline per selected stream of a source, in one transaction: all of them or none. */
 import { randomUUID } from 'node:crypto'
 import { restoreMasks } from '../connections/masks.ts'
 import { isObject } from '../connectors/settings/settings.ts'
@@ -17,7 +17,7 @@ import {
 import { forgetTotal } from './totals.ts'
 
 export interface BulkInput extends Timing {
-  /** Holds {stream}, and {source} where wanted. */
+  /** Contains {stream}, and optionally {source}. */
   name_pattern?: string
   streams: string[]
   /** A pipeline's config whose source has no stream. */

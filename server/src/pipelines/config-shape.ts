@@ -10,7 +10,7 @@ const sync = Type.Object(
     mode: Type.Optional(Type.Enum(['full_refresh', 'incremental'])),
     cursor_field: Type.Optional(
       Type.Union([
-        text('The field that grows with every change: the next run reads what lies behind it.'),
+        text('The field that grows with every change: the next run reads records with higher values.'),
         Type.Null(),
       ]),
     ),
@@ -43,7 +43,7 @@ const run = Type.Object(
   closed,
 )
 
-/** `source` and `destination` are looked at after this, by their frames. */
+/** `source` and `destination` are checked after this, by their own schemas. */
 export const configFrame = Type.Object(
   {
     name: Type.Optional(Type.String({ maxLength: 500 })),
@@ -56,7 +56,7 @@ export const configFrame = Type.Object(
   closed,
 )
 
-/** A config that `checkConfig` let pass, as it was given: defaults apply at use. */
+/** A config that passed `checkConfig`, as it was given: defaults apply at use. */
 export interface PipelineConfig {
   name?: string
   source: SourceConfig

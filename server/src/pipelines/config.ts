@@ -1,6 +1,6 @@
 /**
- * Everything that can be wrong with a pipeline's `config`, found before anything is stored. Each fault is one sentence that
- * begins with its path; all of them go into one `detail`, a line each.
+ * Checks a pipeline's `config` before anything is stored. Each fault is one sentence that begins with its path; all of
+ * them go into one `detail`, one per line.
  */
 
 import type { Config } from '../config/config.ts'
@@ -13,7 +13,7 @@ import { findSettingsFaults, isObject } from '../connectors/settings/settings.ts
 import type { SecretBox } from '../database/secret-box.ts'
 import { configFrame, type PipelineConfig } from './config-shape.ts'
 
-/** What the columns of a pipeline's row say of its config, so that lists and look-ups need not open it. */
+/** Values from the config in plain columns of the pipeline's row, so that lists and lookups need not decrypt it. */
 export interface ConfigSummary {
   source_name: string
   stream: string
@@ -50,7 +50,7 @@ export function checkConfig(
   }
 }
 
-/** What the operator allows every run. */
+/** The operator's limits for every run. */
 export type RunLimits = Pick<Config, 'RUN_TIMEOUT_MINUTES'>
 
 function findRunFaults({ run = {} }: PipelineConfig, { RUN_TIMEOUT_MINUTES: most }: RunLimits): string[] {
@@ -66,7 +66,9 @@ function findFrameFaults(given: unknown): string[] {
   return faults
 }
 
-/** `config.sync` with the defaults applied. An incremental read holds only what is new, so it never replaces by default. */
+/**
+ * `config.sync` with defaults applied. An incremental read only contains new records, so it never replaces by default.
+ */
 export function syncOf(config: PipelineConfig, destination: Destination): Sync {
   const { mode = 'full_refresh', primary_key = [], ...given } = config.sync ?? {}
   const offered = destination.capabilities.write
@@ -89,12 +91,11 @@ function findSyncFaults(config: PipelineConfig, source: SourceTraits, destinatio
   const faults: string[] = []
   const fault = (field: string, sentence: string) => faults.push(`config.sync.${field}: ${sentence}`)
   if (!write.includes(sync.write))
-    fault('write', `${destination.name} can not ${sync.write}; it can ${write.join(', ')}`)
+    fault('write', `${destination.name} cannot ${sync.write}; it can ${write.join(', ')}`)
   if (sync.write === 'upsert' && sync.primary_key.length === 0)
     fault('primary_key', 'is required with upsert: name the columns that identify a record')
   if (sync.mode === 'incremental') {
-    if (!source.capabilities.incremental)
-      fault('mode', `${source.name} can not be read incrementally; use full_refresh`)
+    if (!source.capabilities.incremental) fault('mode', `${source.name} cannot be read incrementally; use full_refresh`)
     else if (sync.cursor_field === null && !source.capabilities.own_cursor)
       fault(
         'cursor_field',
@@ -103,7 +104,7 @@ function findSyncFaults(config: PipelineConfig, source: SourceTraits, destinatio
     if (sync.write === 'replace' && commits !== 'output')
       fault(
         'write',
-        'replace would drop what earlier incremental runs brought; use append, or upsert with a primary_key',
+        'replace would drop what earlier incremental runs loaded; use append, or upsert with a primary_key',
       )
   } else if (sync.lookback_seconds > 0) fault('lookback_seconds', 'needs mode incremental')
   if (sync.mode === 'incremental' && sync.lookback_seconds > 0 && sync.write === 'append')
@@ -115,14 +116,15 @@ function findColumnFaults({ columns = {}, sync = {} }: PipelineConfig): string[]
   const { include, exclude = [], rename = {} } = columns
   const faults: string[] = []
   const both = exclude.find((name) => include?.includes(name))
-  if (both !== undefined) faults.push(`config.columns.exclude: '${both}' is in include too; name it in one of them`)
+  if (both !== undefined)
+    faults.push(`config.columns.exclude: '${both}' is also in include; name it in only one of them`)
   const targets = Object.values(rename)
   const twice = targets.find((name, index) => targets.indexOf(name) !== index)
   if (twice !== undefined) faults.push(`config.columns.rename: two columns would be named '${twice}'`)
   for (const key of sync.primary_key ?? []) {
     const origin = Object.keys(rename).find((name) => rename[name] === key) ?? key
     if (exclude.includes(origin) || (include && !include.includes(origin)))
-      faults.push(`config.sync.primary_key: '${key}' is left out by config.columns`)
+      faults.push(`config.sync.primary_key: '${key}' is excluded by config.columns`)
   }
   return faults
 }

@@ -1,4 +1,4 @@
-/** Copies of a pipeline: the same config, schedule and domain, disabled, under a name of their own. */
+/** Copies a pipeline: the same config, schedule and domain, disabled, under a new name. */
 import { randomUUID } from 'node:crypto'
 import { holdReferences } from '../connections/uses.ts'
 import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
@@ -49,7 +49,7 @@ const readSummary = async (tx: Queryable, id: string): Promise<ConfigSummary> =>
   (await tx.first<ConfigSummary>(sql`
     SELECT source_name, stream, destination_name, saved_source_id, saved_destination_id FROM pipelines WHERE id = ${id}`))!
 
-/** "X (copy)", then "X (copy 2)": the first that is free. Those who copy X at the same time wait for each other. */
+/** "X (copy)", then "X (copy 2)": the first free name. Concurrent copies of X are serialized. */
 async function makeCopyName(tx: Queryable, organizationId: string, name: string): Promise<string> {
   await lockForTransaction(tx, `copy ${organizationId} ${name}`)
   const base = name.slice(0, MAX_NAME - ' (copy 99999)'.length)

@@ -1,6 +1,6 @@
 /**
- * The list of pipelines, as JSON text made by PostgreSQL: the page, its domain names and the last runs in one statement,
- * without a row ever becoming an object here. A test proves that the text fits the response schema.
+ * The list of pipelines, as JSON text built by PostgreSQL: the page, its domain names and the last runs in one
+ * statement, without creating an object per row here. A test proves that the text matches the response schema.
  */
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { COUNTED_AT_MOST, type Paging } from '../database/lists.ts'
@@ -55,16 +55,16 @@ export async function listPipelines(
 const asJson = (listed: Statement) => sql`coalesce((SELECT json_agg(r)::text FROM (${listed}) r), '[]')`
 
 /**
- * PostgreSQL writes a time in UTC with +00:00 and without zeros at its end, everything else here with Z and six digits.
- * The two that an item ends with are changed in the text: a bare quote is always the end of a string, so nothing inside a
- * name can look like them. To have PostgreSQL format them costs twice as much.
+ * PostgreSQL writes a UTC time with +00:00 and without trailing zeros; everything else here has Z and six digits. The
+ * two times at the end of an item are changed in the text: an unescaped quote always ends a string, so nothing inside a
+ * name can look like them. Letting PostgreSQL format them would cost twice as much.
  */
 const unifyTimes = (json: string): string =>
   json.replace(/(\.\d{1,6})?\+00:00"(?=}|,"created_at")/g, (_, digits = '.') => `${digits.padEnd(7, '0')}Z"`)
 
 /**
- * The page that everybody asks for stands in the text itself. With parameters PostgreSQL cannot know how few rows are
- * wanted, so it plans the statement anew each time, and that costs as much as reading the page.
+ * The default page is a literal in the statement. With parameters PostgreSQL cannot know how few rows are wanted, so it
+ * would plan the statement each time, which costs as much as reading the page.
  */
 const windowOf = ({ limit, offset }: Paging): Statement =>
   limit === 100 && offset === 0 ? raw('LIMIT 100') : sql`LIMIT ${limit} OFFSET ${offset}`

@@ -3,7 +3,7 @@ import type { PipelineConfig } from './config-shape.ts'
 
 export function maskPipelineConfig(config: PipelineConfig): PipelineConfig {
   const { source, destination } = config
-  // Beside a saved connector stand only settings that are no secrets.
+  // Overrides of a saved connector are never secrets.
   return {
     ...config,
     source: source.name === undefined ? source : { ...source, ...maskSourceConfig(source.name, source) },

@@ -1,6 +1,6 @@
 /**
- * Pipelines. Permissions are those of the pipeline's domain; moving one needs them on both sides. The config is sealed
- * under the row's id, and what lists and look-ups need of it stands beside it in plain columns.
+ * Pipelines. Permissions are those of the pipeline's domain; moving one needs them on both sides. The config is
+ * encrypted and bound to the row's id; what lists and lookups need of it is also in plain columns.
  */
 import { randomUUID } from 'node:crypto'
 import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
@@ -52,7 +52,7 @@ export interface PipelineRow extends Pipeline {
 export interface Stores {
   db: Database
   box: SecretBox
-  /** Of the service. */
+  /** The configuration of the service. */
   config: RunLimits & SecretRules & { ORG_MAX_PIPELINES?: number | undefined }
 }
 
@@ -92,7 +92,10 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
   return made
 }
 
-/** With its config; secrets are masked for those who may not write in its domain, or for all where the operator wants it so. */
+/**
+ * With its config; secrets are masked for callers without write permission in its domain, or for everyone if the
+ * operator configured that.
+ */
 export async function readPipeline(
   { db, box, config: rules }: Stores,
   actor: Actor,
@@ -104,7 +107,7 @@ export async function readPipeline(
   return { ...pipeline, config: readable ? config : maskPipelineConfig(config) }
 }
 
-/** What is absent stays; null clears schedule, timezone and domain. */
+/** Absent fields stay unchanged; null clears schedule, timezone and domain. */
 export async function updatePipeline(
   stores: Stores,
   actor: Actor,
@@ -154,7 +157,7 @@ export async function lockPipeline(tx: Queryable, actor: Actor, id: string): Pro
   return row
 }
 
-/** What the config refers to, once it is clear that the domain is there and that the actor may write in it. */
+/** The references of the config, after checking that the domain exists and that the actor may write in it. */
 export async function enterDomain(
   db: Queryable,
   actor: Actor,
@@ -176,7 +179,7 @@ export async function enterDomain(
   return references
 }
 
-/** A config whose key is lost is one object's trouble: a conflict that says what to do. */
+/** A config whose key is lost only affects this pipeline: a conflict with a message that says what to do. */
 export function openConfig(
   box: SecretBox,
   row: { id: string; organization_id: string; config_box: Buffer },
@@ -211,7 +214,7 @@ export interface CheckedTiming {
   next_run_at: Date | null
 }
 
-/** An empty schedule means: by hand only. */
+/** An empty schedule means that runs are only triggered manually. */
 export function readTiming(given: Timing, now: Date): CheckedTiming {
   const schedule = given.schedule?.trim() || null
   const timezone = given.timezone ?? null
@@ -221,7 +224,7 @@ export function readTiming(given: Timing, now: Date): CheckedTiming {
   return { schedule, timezone, enabled, next_run_at: enabled ? next : null }
 }
 
-/** The next time moves only with what decides it: sending the same schedule again must not skip a tick that is due. */
+/** The next time only changes with what determines it: sending the same schedule again must not skip a due tick. */
 function retime(row: Pipeline, input: Timing, now: Date): CheckedTiming & { moved: Statement } {
   const timing = readTiming(
     {
@@ -243,7 +246,7 @@ export interface NewPipeline extends CheckedTiming {
   summary: ConfigSummary
 }
 
-/** ORG_MAX_PIPELINES. Those who create at the same time wait for each other, or all would find the last place free. */
+/** ORG_MAX_PIPELINES. Concurrent creations are serialized; otherwise all would find the last slot free. */
 export async function requireRoom(tx: Queryable, { config }: Stores, actor: Actor, wanted: number): Promise<void> {
   const most = config.ORG_MAX_PIPELINES
   if (most === undefined) return
@@ -256,7 +259,7 @@ export async function requireRoom(tx: Queryable, { config }: Stores, actor: Acto
   if (there + wanted > most)
     throw new AppError(
       'conflict',
-      `Your organization has ${there} pipelines and may have ${most}; delete some that are no longer needed`,
+      `Your organization has ${there} pipelines, and the limit is ${most}; delete some that are no longer needed`,
     )
 }
 
@@ -280,7 +283,7 @@ export async function insertPipeline(
   return (await made.catch(explainLostDomain))!
 }
 
-/** The domain was deleted between the look and the change. */
+/** The domain was deleted between the check and the change. */
 function explainLostDomain(error: unknown): never {
   throw isDatabaseError(error, FOREIGN_KEY_VIOLATION) ? notFound('Domain') : error
 }

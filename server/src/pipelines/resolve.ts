@@ -1,4 +1,4 @@
-/** A pipeline's config made whole for one run. */
+/** Completes a pipeline's config for one run. */
 import { loadReferences, type References, wantedBy } from '../connections/references.ts'
 import {
   broken,
@@ -28,7 +28,7 @@ export const placeOfPipeline = (row: { id: string; organization_id: string }): P
   row_id: row.id,
 })
 
-/** The config of a pipeline's row. Throws a ConnectorError where its key is gone. */
+/** The decrypted config of a pipeline's row. Throws a ConnectorError if its key is gone. */
 export function openPipelineConfig(
   box: SecretBox,
   row: { id: string; organization_id: string; config_box: Buffer },
@@ -37,7 +37,7 @@ export function openPipelineConfig(
     return box.open(placeOfPipeline(row), row.config_box)
   } catch (error) {
     if (!(error instanceof SecretLost)) throw error
-    throw new ConnectorError('config', `The pipeline's config can not be opened. ${error.message}.`)
+    throw new ConnectorError('config', `The pipeline's config cannot be decrypted. ${error.message}.`)
   }
 }
 
@@ -50,7 +50,7 @@ export async function resolveConfig(
   return resolveWith(config, await loadReferences(db, organizationId, wantedBy(config)), box)
 }
 
-/** The same with what it refers to already at hand: the scheduler reads that for many pipelines at once. */
+/** The same with references already loaded: the scheduler loads them for many pipelines at once. */
 export function resolveWith(config: PipelineConfig, references: References, box: SecretBox): ResolvedConfig {
   const destination = resolveDestination(config.destination, references, box)
   const found = findDestination(destination.name)

@@ -1,10 +1,10 @@
 /**
  * Cron schedules: five fields, read by croner, in the pipeline's time zone or UTC.
  *
- * Where a clock is set forward, a fixed time that is skipped (02:30) comes at the first moment after the gap; where it is
- * set back, it comes once, the first time. Schedules that repeat (every half hour) go by the time that passes, so they
- * neither stop nor run twice for one moment. When both the day of the month and the day of the week are given, either
- * one is enough, as in every cron.
+ * Daylight saving time: when clocks go forward, a fixed time that is skipped (02:30) fires at the first moment after the
+ * gap; when they go back, it fires once, the first time. Repeating schedules (every half hour) follow elapsed time, so they
+ * neither stop nor fire twice. If both the day of the month and the day of the week are given, either one matches, as in
+ * every cron.
  */
 import { Cron } from 'croner'
 import { nearest } from '../connectors/settings/nearest.ts'
@@ -24,16 +24,16 @@ const BOUNDS = [
 
 /** The next times after `from`, at most `count`; fewer only at the end of the calendar. */
 export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
-  // An offset needs no look into the calendar of a zone, which is the dear part.
+  // A fixed offset avoids the time zone calendar, which is the expensive part.
   const zone = timezone === null ? { utcOffset: 0 } : { timezone }
   return new Cron(schedule, { mode: '5-part', paused: true, ...zone }).nextRuns(count, from)
 }
 
-/** The next time of a schedule that was accepted once, or null. */
+/** The next time of a schedule that was accepted before, or null. */
 export const nextTime = (schedule: string, timezone: string | null, from: Date): Date | null =>
   nextTimes(schedule, timezone, from, 1)[0] ?? null
 
-/** The next time. Refuses what is no schedule, or one that never fires. `now` is the database's. */
+/** The next time. Refuses an invalid schedule, or one that never fires. `now` is the database's time. */
 export function checkSchedule(schedule: string, timezone: string | null, now: Date): Date {
   const fault = findScheduleFault(schedule)
   if (fault !== null) throw new AppError('invalid_input', `schedule: ${fault}`)
@@ -44,7 +44,10 @@ export function checkSchedule(schedule: string, timezone: string | null, now: Da
     throw new AppError('invalid_input', `schedule: ${readable((error as Error).message)}`)
   }
   if (next === null)
-    throw new AppError('invalid_input', `schedule: '${schedule}' never fires, for there is no such day; choose another`)
+    throw new AppError(
+      'invalid_input',
+      `schedule: '${schedule}' never fires, because there is no such date; choose another`,
+    )
   return next
 }
 
@@ -55,7 +58,7 @@ export function checkTimezone(timezone: string): void {
   throw new AppError('invalid_input', `timezone: there is no time zone '${timezone}'; ${hint}`)
 }
 
-/** IANA names alone: an offset such as +02:00 knows no daylight saving time. */
+/** Only IANA names: an offset such as +02:00 has no daylight saving time. */
 function isTimezone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false
   try {
@@ -75,7 +78,7 @@ function findScheduleFault(schedule: string): string | null {
       return `the ${FIELDS[index]} '${part.slice(0, 40)}' has a character that is not allowed; use numbers, names, * , - and /`
     const words = part.match(/[A-Za-z]+/g) ?? []
     const wrong = words.find((word) => index < 3 || !NAMES.test(word))
-    if (wrong !== undefined) return `the ${FIELDS[index]} has '${wrong.slice(0, 40)}', which is no name of it`
+    if (wrong !== undefined) return `the ${FIELDS[index]} does not accept the name '${wrong.slice(0, 40)}'`
     const [least, most] = BOUNDS[index]!
     const outside = part
       .replace(/\/\d+/g, '')

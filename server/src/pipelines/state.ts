@@ -1,7 +1,7 @@
 /**
- * What a pipeline keeps between its runs: the cursor from which an incremental run goes on, and the columns its destination
- * has. A change by hand takes a place in the order of all runs, so that it wins over what any earlier run left in its
- * destination; removing the cursor is such a change too, and leaves a null behind.
+ * What a pipeline keeps between its runs: the cursor from which an incremental run continues, and the columns of its
+ * destination. A manual change takes a sequence number among all runs, so that it wins over what any earlier run left
+ * in its destination. Removing the cursor is such a change too: it stores null.
  */
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import { type Database, type Queryable, sql } from '../database/database.ts'
@@ -16,7 +16,7 @@ export interface PipelineState {
 }
 
 export interface PipelineSchema {
-  /** `native_type` is what the destination's own system calls it. */
+  /** `native_type` is the type's name in the destination system. */
   columns: { name: string; type: string; native_type: string | null }[]
   changes: Json[]
   updated_at: string | null

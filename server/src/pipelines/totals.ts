@@ -1,7 +1,7 @@
 /**
- * How many pipelines an organization has, remembered for a moment: counting thousands costs more than reading the page
- * they are counted for. What this process adds or removes is counted anew at once; what another one does shows within a
- * second. Short lists are always counted, and so is every list with a filter.
+ * Caches an organization's number of pipelines for a moment: counting thousands costs more than reading the page. A
+ * change by this process clears the cache at once; a change by another process is visible within a second. Short lists
+ * are always counted, and so is every list with a filter.
  */
 const REMEMBERED_MS = 1000
 const WORTH_IT = 1000
@@ -28,7 +28,7 @@ export function cachedTotal(organizationId: string): number | null {
   return null
 }
 
-/** Call before counting; what comes back keeps the count, unless something changed meanwhile. */
+/** Call before counting; the returned function stores the count, unless something changed meanwhile. */
 export function rememberTotal(organizationId: string): (total: number) => void {
   const before = changes
   return (total) => {

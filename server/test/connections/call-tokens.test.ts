@@ -16,7 +16,7 @@ const auth = await startAuthServer()
 after(() => auth.close())
 const server = await startServer()
 const url = `${server.base}/rows.jsonl`
-const REPLACED = /has replaced the refresh token.*authorize again/s
+const REPLACED = /has rotated the refresh token.*authorize again/s
 
 beforeEach(() => {
   auth.reset()

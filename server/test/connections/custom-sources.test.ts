@@ -221,7 +221,7 @@ test('it is a source like any other: in discovery, in pipelines, saved, checked'
     as: acme.member,
     body: { name: 'P', config: { ...config, source: { name: 'sky_used', stream: 'suns' } } },
   })
-  assert.equal(bad.body.detail, "config.source.stream: no stream 'suns' in sky_used; it has planets, moons")
+  assert.equal(bad.body.detail, "config.source.stream: sky_used has no stream 'suns'; it has planets, moons")
   const theirs = await app.call('POST', '/api/pipelines', { as: stranger, body: { name: 'P', config } })
   assert.equal(theirs.status, 400)
   const used = await app.call('GET', `/api/custom-sources/${source.id}/pipelines`, { as: acme.viewer })

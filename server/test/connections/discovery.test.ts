@@ -80,7 +80,7 @@ test('bad input is refused with its path', async () => {
   assert.equal((await post('/api/connectors/streams', { destination: { name: 'file' } })).status, 400)
 })
 
-test('a system that can not be reached is an answer, and no secret is in it', async (t) => {
+test('a system that cannot be reached is an answer, and no secret is in it', async (t) => {
   if (!sources.some((each) => each.name === 'postgres')) return t.skip('there is no postgres source')
   const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))

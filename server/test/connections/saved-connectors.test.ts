@@ -142,7 +142,7 @@ test('a lost key is the trouble of one object: a sentence for it, and all others
   await app.services.db.execute(sql`UPDATE saved_connectors SET config_box = ${sealed} WHERE id = ${id}`)
   const read = await app.call('GET', `/api/saved/sources/${id}`, { as: acme.member })
   assert.equal(read.status, 409)
-  assert.match(read.body.detail, /can not be opened.*ENCRYPTION_KEY/)
+  assert.match(read.body.detail, /cannot be decrypted.*ENCRYPTION_KEY/)
   const list = await app.call('GET', '/api/saved/sources', { as: acme.member })
   assert.ok(list.body.some((each: { id: string }) => each.id === id))
   const used = await app.call('POST', '/api/pipelines', {
@@ -153,7 +153,7 @@ test('a lost key is the trouble of one object: a sentence for it, and all others
     },
   })
   assert.equal(used.status, 400)
-  assert.match(used.body.detail, /^config\.source\.saved_connector_id: .*can not be opened/)
+  assert.match(used.body.detail, /^config\.source\.saved_connector_id: .*cannot be decrypted/)
   const renamed = await app.call('PUT', `/api/saved/sources/${id}`, { as: acme.member, body: { name: 'Still lost' } })
   assert.equal(renamed.status, 200)
   const mended = await app.call('PUT', `/api/saved/sources/${id}`, { as: acme.member, body: { config } })

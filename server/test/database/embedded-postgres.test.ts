@@ -175,7 +175,7 @@ test('pid files that a killed server left are stale, even when their number was 
   await server.stop()
 })
 
-test('a server in another container, which can not be seen, is not disturbed', async () => {
+test('a server in another container, which cannot be seen, is not disturbed', async () => {
   const folder = await makeFolder()
   const server = await startEmbeddedPostgres(folder, PASSWORD)
   // What that start sees is the lock alone: it finds no process to stop.

@@ -55,7 +55,7 @@ const outcomeOf = (run: ClaimedRun) => ({
 })
 const other = '11111111-1111-4111-8111-111111111111'
 
-test('what can not be true or can not be kept fails the run', async () => {
+test('what cannot be true or cannot be kept fails the run', async () => {
   const success = (change: (run: ClaimedRun) => object) => (run: ClaimedRun) => ({
     type: 'success',
     reusable: true,

@@ -49,7 +49,7 @@ export interface DestinationFixture extends Peers {
   target(): Promise<Settings>
   /** What a reader sees at the target, one JSON object per row. `outcome` is that of the last run, for outputs. */
   read(settings: Settings, outcome: Outcome | null, bench: RunBench): Promise<string[]>
-  /** How the destination is to keep a row that it can not keep as it is, and documents so. Absent: as given. */
+  /** How the destination is to keep a row that it cannot keep as it is, and documents so. Absent: as given. */
   expected?(row: string): string
   /** It keeps whole rows and knows no columns, so schema_change means nothing to it. */
   schemaless?: true

@@ -21,7 +21,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
   const modes = destination.capabilities.write
   for (const write of modes) {
     for (const resumable of [true, false]) {
-      it(`${write}: a crash at any point, then a resume, leaves every row once (source ${resumable ? 'can' : 'can not'} resume)`, async () => {
+      it(`${write}: a crash at any point, then a resume, leaves every row once (source ${resumable ? 'can' : 'cannot'} resume)`, async () => {
         const { fixture, bench, job, start, run, follow, crash, assertRows } = trial()
         const begin = async () => {
           const target = await fixture.target()

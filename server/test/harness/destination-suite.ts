@@ -34,7 +34,7 @@ function testWriteMode(destination: Destination, write: WriteMode, trial: () => 
 
   for (const resumable of [true, false]) {
     for (const count of [0, 1, 1000]) {
-      it(`${write}: ${count} records arrive once, from a source that ${resumable ? 'can' : 'can not'} resume`, async () => {
+      it(`${write}: ${count} records arrive once, from a source that ${resumable ? 'can' : 'cannot'} resume`, async () => {
         const { fixture, job, run, assertRows } = trial()
         const target = await fixture.target()
         const outcome = await run(job(target, plainRows(count), { write }, { resumable }), { checkpointRecords: 300 })

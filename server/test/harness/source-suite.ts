@@ -100,7 +100,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
     })
 
     it('goes on right behind any cursor it gave', async (test) => {
-      if (!source.capabilities.resumable) return test.skip('it can not resume')
+      if (!source.capabilities.resumable) return test.skip('it cannot resume')
       const from = await fixture.stream(1000)
       const whole = (await read(job(from))).rows
       for (let nth = 1; nth <= 3; nth++) {

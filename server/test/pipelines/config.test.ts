@@ -67,7 +67,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
   const cases: [unknown, string | RegExp][] = [
     [
       { source: { ...source, stream: 'crea' }, destination },
-      "config.source.stream: no stream 'crea' in dummy; it has creatures, plants",
+      "config.source.stream: dummy has no stream 'crea'; it has creatures, plants",
     ],
     [
       { source: { ...source, name: 'dumy' }, destination },
@@ -133,7 +133,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     ],
     [
       { source: { saved_connector_id: savedSource, stream: 'crea' }, destination },
-      /^config\.source\.stream: no stream 'crea'/,
+      /^config\.source\.stream: dummy has no stream 'crea'/,
     ],
     [
       { source: { saved_connector_id: savedSource, stream: 'plants', authentication: { type: 'none' } }, destination },
@@ -142,11 +142,11 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     [{ source, destination, sync: { mode: 'sometimes' } }, /^config\.sync\.mode: 'sometimes' is not allowed/],
     [
       { source, destination, sync: { write: 'upsert', primary_key: ['id'] } },
-      'config.sync.write: file can not upsert; it can append, replace',
+      'config.sync.write: file cannot upsert; it can append, replace',
     ],
     [
       { source, destination: { name: 'logger' }, sync: { write: 'replace' } },
-      /^config\.sync\.write: logger can not replace/,
+      /^config\.sync\.write: logger cannot replace/,
     ],
     [
       { source, destination, sync: { mode: 'incremental', write: 'append', lookback_seconds: 60 } },
@@ -158,7 +158,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     ],
     [
       { source, destination, columns: { include: ['a'], exclude: ['a'] } },
-      /^config\.columns\.exclude: 'a' is in include too/,
+      /^config\.columns\.exclude: 'a' is also in include/,
     ],
     [{ source, destination, columns: { rename: { a: 'c', b: 'c' } } }, /^config\.columns\.rename: two columns/],
     [
@@ -175,7 +175,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     [{ source: { ...source, config: { seed: '********' } }, destination }, /^config\.source\.config\.seed: is a mask/],
     [
       { source: { ...source, authentication: { type: 'none', params: nested(40) } }, destination },
-      /^config: is nested too deep/,
+      /^config: is nested too deeply/,
     ],
     [{ source, destination, name: 'x'.repeat(300_000) }, /^config: is too large \(\d+ KB\); at most 256 KB/],
     [

@@ -70,7 +70,7 @@ test('all of them or none', async () => {
   const { stream: _, ...source } = config.source
   const before = await total()
   for (const [body, detail] of [
-    [{ streams: ['creatures', 'crea'] }, /no stream 'crea' in dummy/],
+    [{ streams: ['creatures', 'crea'] }, /dummy has no stream 'crea'/],
     [{ streams: [] }, /^streams/],
     [{ streams: ['plants', 'plants'] }, /^streams/],
     [{ streams: ['creatures', 'plants'], name_pattern: 'Same' }, /^name_pattern: must contain \{stream\}/],

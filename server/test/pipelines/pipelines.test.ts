@@ -181,7 +181,7 @@ test('a lost key is the trouble of one pipeline: the list goes on, and a new con
   await db.execute(sql`UPDATE pipelines SET config_box = ${sealed} WHERE id = ${id}`)
   const answer = await read(id)
   assert.equal(answer.status, 409)
-  assert.match(answer.body.detail, /can not be opened.*ENCRYPTION_KEY/)
+  assert.match(answer.body.detail, /cannot be decrypted.*ENCRYPTION_KEY/)
   assert.equal((await app.call('POST', `/api/pipelines/${id}/copy`, { as: acme.member })).status, 409)
   assert.equal((await app.call('GET', '/api/pipelines?search=lost', { as: acme.member })).body.length, 1)
   assert.equal((await put(id, { name: 'Lost still' })).status, 200)

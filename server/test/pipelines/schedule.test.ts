@@ -78,16 +78,16 @@ test('a change of half an hour is handled like one of a whole hour', () => {
   ])
 })
 
-test('what is no schedule is refused with a sentence', () => {
+test('an invalid schedule is refused with a clear message', () => {
   for (const [schedule, sentence] of [
     ['* * * * * *', /five fields/],
     ['* * * *', /five fields/],
     ['@daily', /five fields/],
-    ['0 0 L * *', /no name/],
+    ['0 0 L * *', /does not accept the name/],
     ['0 0 ? * *', /not allowed/],
     ['0 0 * * MON#2', /not allowed/],
-    ['MON 0 * * *', /no name/],
-    ['0 0 * foo *', /no name/],
+    ['MON 0 * * *', /does not accept the name/],
+    ['0 0 * foo *', /does not accept the name/],
     ['60 * * * *', /the minute must be 0 to 59, not 60/],
     ['0 1,24 * * *', /the hour must be 0 to 23, not 24/],
     ['0 0 0 * *', /the day of the month must be 1 to 31, not 0/],

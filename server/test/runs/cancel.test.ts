@@ -54,7 +54,7 @@ test('a waiting run is cancelled, and the one behind it goes on', async () => {
   assert.equal((await engine.run(second)).status, 'cancelled')
 })
 
-test('a finished run can not be cancelled', async () => {
+test('a finished run cannot be cancelled', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   await engine.finished(run)
   assert.equal((await call('POST', `/api/pipelines/runs/${run}/cancel`, { as: person })).status, 409)

@@ -29,7 +29,7 @@ test('an executor that dies fails its run with the true reason, and the worker l
   for (const pid of executorOf(process.pid)) process.kill(pid, 'SIGKILL')
   const ended = await engine.finished(run)
   assert.equal(ended.status, 'failed')
-  assert.match(ended.error!, /^internal: the executor ended in the middle of the run \(it was ended by SIGKILL\)/)
+  assert.match(ended.error!, /^internal: the executor exited in the middle of the run \(killed by SIGKILL\)/)
   assert.equal((await engine.finished(await engine.trigger(await engine.createPipeline({})))).status, 'success')
 })
 
@@ -74,7 +74,7 @@ test('an organization that has used up its storage is told so', async () => {
     const ended = await engine.finished(
       await engine.trigger(await engine.createPipeline({ dummy: { records: 100_000 } })),
     )
-    assert.match(ended.error!, /^limit: the outputs of your organization would take more than/)
+    assert.match(ended.error!, /^limit: the outputs of your organization would exceed/)
     const small = await engine.finished(await engine.trigger(await engine.createPipeline({ dummy: { records: 100 } })))
     assert.match(small.error!, /^limit: /)
   } finally {

@@ -24,7 +24,7 @@ test('pipelines above ORG_MAX_PIPELINES are 409, however they are made and howev
   const made = answers.find(({ status }) => status === 201)!.body
   const copy = await call('POST', `/api/pipelines/${made.id}/copy`, { as: person })
   assert.equal(copy.status, 409)
-  assert.match(copy.body.detail, /has 5 pipelines and may have 5/)
+  assert.match(copy.body.detail, /has 5 pipelines, and the limit is 5/)
   await call('DELETE', `/api/pipelines/${made.id}`, { as: person })
   const { stream: _stream, ...source } = config.source
   const bulk = { config: { ...config, source }, streams: ['creatures', 'plants'] }

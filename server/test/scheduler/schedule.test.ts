@@ -42,7 +42,7 @@ test('a due pipeline runs once, also after a long downtime, and its next time li
   assert.ok(row!.ahead)
 })
 
-test('a schedule that can not be read keeps no other one waiting, and a long batch is pinned bit by bit', async () => {
+test('a schedule that cannot be read keeps no other one waiting, and a long batch is pinned bit by bit', async () => {
   const [broken, ...others] = await Promise.all(Array.from({ length: 60 }, () => scheduled()))
   await db.execute(sql`UPDATE pipelines SET schedule = 'no schedule' WHERE id = ${broken!}`)
   for (const id of [broken!, ...others]) await due(id)

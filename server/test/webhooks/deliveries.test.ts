@@ -115,7 +115,7 @@ describe('what is sent', () => {
   })
 })
 
-/** A test can not see when an answer is noted; the row's attempt is then no longer on lease. */
+/** A test cannot see when an answer is noted; the row's attempt is then no longer on lease. */
 async function makeDueWhenNoted(deliveryId: string): Promise<void> {
   for (;;) {
     const row = await db.first(

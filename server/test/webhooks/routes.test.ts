@@ -118,7 +118,7 @@ describe('a webhook', () => {
     })
   }
 
-  test('can not be added beyond the limit, however many ask at once', async () => {
+  test('cannot be added beyond the limit, however many ask at once', async () => {
     const crowd = await registerPerson(app, 'Crowd')
     const answers = await Promise.all(Array.from({ length: MAX_WEBHOOKS + 5 }, () => create({}, crowd)))
     const statuses = answers.map((answer) => answer.status)
