@@ -76,7 +76,7 @@ test('a change of a pipeline is checked by the same rule', async () => {
 test('an unknown stream is refused with the one that was meant', async () => {
   const config = { subdomain: 'a', token: 't' }
   const near = await save({ name: 'strict', stream: 'order', config })
-  assert.equal(near.body.detail, "config.source.stream: no stream 'order' in strict; did you mean 'orders'?")
+  assert.equal(near.body.detail, "config.source.stream: strict has no stream 'order'; did you mean 'orders'?")
   const far = await save({ name: 'strict', stream: 'payments', config })
   assert.match(far.body.detail, /it has orders, customers$/)
 })
