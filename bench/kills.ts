@@ -21,6 +21,7 @@ import { createLocalBlobs } from '../server/src/blobs/local.ts'
 import type { Sync } from '../server/src/connectors/contract.ts'
 import { createEgress } from '../server/src/egress/policy.ts'
 import { type Checkpoint, executeRun, type Job } from '../server/src/engine/execute.ts'
+import { fingerprintOf } from '../server/src/engine/fingerprint.ts'
 import { startServer } from '../server/test/harness/postgres-server.ts'
 
 type FromChild = { save: Checkpoint } | { ready: true } | { done: true } | { failed: string }
@@ -202,7 +203,7 @@ async function main(): Promise<void> {
       const { title, stream, sync } = cases[round % cases.length]!
       const schema = `target_${round}`
       seq += 1
-      const job: Job = {
+      const sketch: Omit<Job, 'fingerprint'> = {
         run_id: randomUUID(),
         seq,
         attempt: 1,
@@ -223,6 +224,7 @@ async function main(): Promise<void> {
         schema: null,
         outputs: {},
       }
+      const job: Job = { ...sketch, fingerprint: fingerprintOf(sketch) }
       const undisturbed = round < cases.length
       const began = performance.now()
       const deaths = undisturbed ? 0 : 1 + Math.floor(random() * 4)

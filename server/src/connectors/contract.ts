@@ -227,8 +227,13 @@ interface Declaration<Settings extends TObject> {
   name: string
   display_name: string
   description: string
-  /** A TypeBox schema; mark fields with `secret` and `overridable` (below). */
+  /** A TypeBox schema; mark fields with `secret`, `overridable` and `identity` (below). */
   settings: Settings
+  /**
+   * The settings in one form, where several say the same (a `url`, or its parts) or a default follows from elsewhere. What
+   * is marked `identity` is compared in this form. Throws where they cannot be used.
+   */
+  canonical?(config: Static<Settings>, stream: string): Record<string, unknown>
   /**
    * A complete `source` or `destination` object that works when pasted into a pipeline. A test creates a pipeline from
    * it.
@@ -378,6 +383,14 @@ export function secret<T extends TSchema>(schema: T): T {
  */
 export function overridable<T extends TSchema>(schema: T): T {
   return marked(schema, 'override')
+}
+
+/**
+ * Marks a setting that decides which data is read, or where it goes: host, database, table, query. A cursor belongs to
+ * these; if one changes, the next run starts over. Never a secret, and nothing that only changes how data is moved.
+ */
+export function identity<T extends TSchema>(schema: T): T {
+  return marked(schema, 'identity')
 }
 
 /** A copy with one more keyword. TypeBox stores "optional" in a non-enumerable property, which a spread would lose. */

@@ -65,6 +65,7 @@ function settingRows(schema: Node, path: string): string[] {
     const marks = [
       node.secret ? 'Secret.' : '',
       node.override ? 'Can be overridden in a pipeline that uses a saved connector.' : '',
+      node.identity ? 'Changing it starts incremental reads over.' : '',
     ]
     const about = [node.description ?? '', ...marks].filter((text) => text !== '').join(' ')
     const row = `| \`${path}${name}\` | ${describeType(node)} | ${given} | ${about.replaceAll('|', '\\|')} |`

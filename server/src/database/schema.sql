@@ -213,6 +213,7 @@ CREATE TABLE pipeline_schemas (
   columns jsonb NOT NULL,
   changes jsonb NOT NULL DEFAULT '[]'::jsonb,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  fingerprint jsonb,
   CONSTRAINT pipeline_schemas_pkey PRIMARY KEY (pipeline_id),
   CONSTRAINT pipeline_schemas_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
 );
@@ -222,6 +223,7 @@ CREATE TABLE pipeline_state (
   seq bigint NOT NULL,
   cursor jsonb NOT NULL,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  fingerprint jsonb,
   CONSTRAINT pipeline_state_pkey PRIMARY KEY (pipeline_id),
   CONSTRAINT pipeline_state_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
 );

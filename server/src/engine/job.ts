@@ -16,6 +16,7 @@ import type {
 } from '../connectors/contract.ts'
 import type { Egress } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
+import type { Fingerprint } from './fingerprint.ts'
 
 /** A piece of the stage: a durable object in the blob store, with the checkpoint that lists it. */
 export interface Part {
@@ -59,10 +60,13 @@ export interface Job {
   sync: Sync
   columns: ColumnChoice
   keep_output: boolean
-  /** The pipeline's saved state and the `seq` of the run (or of the edit) that saved it. */
-  state: { seq: number; cursor: Json } | null
+  /** What the cursors of this run belong to. */
+  fingerprint: Fingerprint
+  /** The pipeline's saved state, the `seq` of the run (or of the edit) that saved it, and what it belongs to, where known. */
+  state: { seq: number; cursor: Json; fingerprint: Fingerprint | null } | null
   /** The last checkpoint saved by an earlier attempt of this run. */
   resume: Checkpoint | null
+  /** Kept under this same fingerprint. */
   schema: Column[] | null
   /** Outputs that the source may read, by run id. */
   outputs: Record<string, { key: string; size: number }[]>

@@ -109,5 +109,6 @@ function pointOf(attempt: Attempt, rest: Pick<Point, 'resume' | 'state' | 'done'
   const { encoding, resumable, endpoints, start, columns } = attempt
   const inBatches = endpoints.destination.capabilities.commits === 'batch'
   const batch = inBatches ? { batch: { reading: start.reading, columns } } : {}
-  return writePoint({ seq: attempt.job.seq, encoding, resumable, ...rest, ...batch })
+  const { seq, fingerprint } = attempt.job
+  return writePoint({ seq, fingerprint, encoding, resumable, ...rest, ...batch })
 }

@@ -13,10 +13,13 @@
 import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import type { Json } from '../json/json.ts'
+import { type Change, type Fingerprint, findChanges, readFingerprint } from './fingerprint.ts'
 import type { Counts, Job, Part } from './job.ts'
 
 export interface Point {
   seq: number
+  /** What its cursors belong to. Null in points from before there were fingerprints. */
+  fingerprint: Fingerprint | null
   encoding: Encoding
   /** Whether the reading that wrote it can resume from `resume`. */
   resumable: boolean
@@ -33,10 +36,11 @@ export interface Point {
 /** How points spell `tsv`, so that an older worker which takes over a run during an upgrade can read them. */
 const STORED_TSV = 'copy'
 
-export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
+export function writePoint({ counts, encoding, batch, fingerprint, ...point }: Point): Json {
   return {
     sluice: 1,
     ...point,
+    fingerprint: fingerprint && { ...fingerprint },
     encoding: encoding === 'tsv' ? STORED_TSV : encoding,
     counts: { ...counts },
     ...(batch && { batch: batch as unknown as Json }),
@@ -46,10 +50,11 @@ export function writePoint({ counts, encoding, batch, ...point }: Point): Json {
 /** Parses a stored point. Null if nothing was stored, or if something else wrote it. */
 function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
-  const { seq, encoding, resumable, resume, state, done, published, counts, batch } = cursor
+  const { seq, encoding, resumable, resume, state, done, published, counts, batch, fingerprint } = cursor
   if (typeof seq !== 'number') return null
   return {
     seq,
+    fingerprint: readFingerprint(fingerprint),
     encoding: encoding === STORED_TSV || encoding === 'tsv' ? 'tsv' : 'ndjson',
     resumable: resumable !== false,
     resume: resume ?? null,
@@ -90,6 +95,8 @@ export interface DoubtfulBatch {
 }
 
 export interface Start extends Counts {
+  /** What changed since the state was kept, so that it is none of this run and everything is read. */
+  changes: Change[]
   /** The checkpoint that is already loaded; 0 at the start. */
   checkpoint: number
   encoding: Encoding | null
@@ -115,7 +122,7 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0
   const point = readPoint(cursor)
-  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : null)
+  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : { state: null, changes: [] })
   if (!point || point.seq !== job.seq) return start
   // If the last batch is saved, the source is not needed any more.
   const complete = commits === 'batch' && point.done
@@ -130,8 +137,9 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   return { ...same, checkpoint: checkpoint - 1, reading, doubtful: { checkpoint, cursor, parts: last, columns } }
 }
 
-function beginning(job: Job, state: Json): Start {
+function beginning(job: Job, { state, changes }: Pick<Start, 'state' | 'changes'>): Start {
   return {
+    changes,
     checkpoint: 0,
     encoding: null,
     resume: null,
@@ -147,8 +155,17 @@ function beginning(job: Job, state: Json): Start {
   }
 }
 
-/** The newer of the destination's state and the one our database saved. */
-function decideState(job: Job, marked: Point | null): Json {
-  if (marked && marked.seq > (job.state?.seq ?? -1)) return marked.state
-  return job.state?.cursor ?? null
+/**
+ * The newer of what the destination has and what our database saved, if it belongs to what this run reads and writes. An
+ * edit by hand that came after this run was triggered counts too, unless it was made for a config that came after it.
+ */
+function decideState(job: Job, marked: Point | null): Pick<Start, 'state' | 'changes'> {
+  const edit = job.state !== null && job.state.seq > job.seq
+  const saved = edit && findChanges(job.state!.fingerprint, job.fingerprint).length > 0 ? null : job.state
+  const newest = marked && marked.seq > (saved?.seq ?? -1) ? marked : saved && { ...saved, state: saved.cursor }
+  if (newest === null) return { state: null, changes: [] }
+  // A point from before there were fingerprints is of what our own state says, if that says anything.
+  const changes = findChanges(newest.fingerprint ?? job.state?.fingerprint ?? null, job.fingerprint)
+  if (changes.length === 0) return { state: newest.state, changes }
+  return { state: null, changes: newest.state === null ? [] : changes }
 }

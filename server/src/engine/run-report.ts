@@ -1,6 +1,7 @@
 /** The sentences of a run's log: what is read, how much, how fast, and what the next run does. */
 
 import type { Endpoints } from './endpoints.ts'
+import { describeChanges, describeOldRows } from './fingerprint.ts'
 import type { Counts, Host, Job, Output } from './job.ts'
 import type { Start } from './resume-point.ts'
 import { formatBytes, formatCount, formatDuration, formatRate } from './sentences.ts'
@@ -21,6 +22,16 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
   let lastProgress = 0
   let lastSentence = started
 
+  /** Only rows that will be duplicated are worth a warning. */
+  function tellChanges(changes: Start['changes']): void {
+    if (changes.length === 0) return
+    log.info(
+      `${describeChanges(changes)} since the last run, so this run starts over: it reads the whole stream, without the old cursor and columns.`,
+    )
+    const rows = describeOldRows(changes, job.sync.write, destination.capabilities.commits)
+    if (rows) log[rows.twice ? 'warn' : 'info'](rows.sentence)
+  }
+
   return {
     begin(start) {
       before = start.records_read
@@ -36,6 +47,7 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
         )
       } else if (job.attempt > 1)
         log.info(`Attempt ${job.attempt} starts over: it cannot use anything from the earlier attempts.`)
+      if (!start.published && checkpoint === 0) tellChanges(start.changes)
       if (job.keep_output && start.checkpoint > 0 && start.parts.length === 0 && !job.resume) {
         log.warn(
           'The part list of the earlier attempts is lost: the output file will only contain what is read from here on.',

@@ -29,7 +29,8 @@ import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import { type ConfigSummary, checkConfig, type RunLimits } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import { maskPipelineConfig } from './masks.ts'
-import { openPipelineConfig, placeOfPipeline } from './resolve.ts'
+import { noticeChange } from './notice.ts'
+import { openPipelineConfig, placeOfPipeline, resolveWith } from './resolve.ts'
 import { checkSchedule, checkTimezone } from './schedule.ts'
 import { forgetTotal } from './totals.ts'
 
@@ -107,13 +108,13 @@ export async function readPipeline(
   return { ...pipeline, config: readable ? config : maskPipelineConfig(config) }
 }
 
-/** Absent fields stay unchanged; null clears schedule, timezone and domain. */
+/** Absent fields stay unchanged; null clears schedule, timezone and domain. `notice` names a consequence of the change. */
 export async function updatePipeline(
   stores: Stores,
   actor: Actor,
   id: string,
   input: Partial<PipelineInput>,
-): Promise<Pipeline> {
+): Promise<Pipeline & { notice?: string }> {
   const { db, box } = stores
   const change = async (tx: Queryable) => {
     const row = await lockPipeline(tx, actor, id)
@@ -122,6 +123,7 @@ export async function updatePipeline(
     const references = await enterDomain(tx, actor, input.config, domainId)
     const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
     const timing = retime(row, input, references.now)
+    const notice = changed && (await noticeChange(tx, box, row, resolveWith(changed.config, references, box)))
     const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
     const summary = changed
       ? sql`, source_name = ${changed.summary.source_name}, stream = ${changed.summary.stream}, destination_name = ${changed.summary.destination_name},
@@ -136,7 +138,7 @@ export async function updatePipeline(
       fields: fieldsOf(input, ['name', 'config', 'schedule', 'timezone', 'enabled', 'domain_id']),
     }
     await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id }, details)
-    return updated!
+    return notice ? { ...updated!, notice } : updated!
   }
   return db.transaction(change).catch(explainLostDomain)
 }

@@ -4,11 +4,13 @@
  * in its destination. Removing the cursor is such a change too: it stores null.
  */
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
-import { type Database, type Queryable, sql } from '../database/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
+import { findChanges, readFingerprint } from '../engine/fingerprint.ts'
 import type { Json } from '../json/json.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
-import { findPipeline, lockPipeline } from './pipelines.ts'
+import { presentFingerprint } from './notice.ts'
+import { findPipeline, lockPipeline, type Stores } from './pipelines.ts'
 
 export interface PipelineState {
   cursor: Json
@@ -22,20 +24,29 @@ export interface PipelineSchema {
   updated_at: string | null
 }
 
-export async function readState(db: Queryable, actor: Actor, id: string): Promise<PipelineState> {
-  await findPipeline(db, actor, id)
-  const row = await db.first<PipelineState>(
-    sql`SELECT cursor, updated_at FROM pipeline_state WHERE pipeline_id = ${id}`,
+/** The cursor that the next run will use: one of another source, stream, cursor field or destination is none. */
+export async function readState({ db, box }: Stores, actor: Actor, id: string): Promise<PipelineState> {
+  const pipeline = await findPipeline(db, actor, id)
+  const row = await db.first<PipelineState & { fingerprint: Json }>(
+    sql`SELECT cursor, updated_at, fingerprint FROM pipeline_state WHERE pipeline_id = ${id}`,
   )
-  return row ?? { cursor: null, updated_at: null }
+  if (!row) return { cursor: null, updated_at: null }
+  const { fingerprint, ...state } = row
+  const now = await presentFingerprint(db, box, pipeline)
+  const belongs = now === null || findChanges(readFingerprint(fingerprint), now).length === 0
+  return belongs ? state : { ...state, cursor: null }
 }
 
-export async function writeState(db: Database, actor: Actor, id: string, cursor: Json): Promise<PipelineState> {
+/** What is set by hand is meant for the config as it is now. */
+export async function writeState({ db, box }: Stores, actor: Actor, id: string, cursor: Json): Promise<PipelineState> {
   return db.transaction(async (tx) => {
-    requirePermission(actor, 'pipelines:write', (await lockPipeline(tx, actor, id)).domain_id)
+    const pipeline = await lockPipeline(tx, actor, id)
+    requirePermission(actor, 'pipelines:write', pipeline.domain_id)
+    const fingerprint = JSON.stringify(await presentFingerprint(tx, box, pipeline))
     const row = await tx.first<PipelineState>(sql`
-      INSERT INTO pipeline_state (pipeline_id, seq, cursor) VALUES (${id}, nextval('run_seq'), ${JSON.stringify(cursor)}::jsonb)
-      ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now()
+      INSERT INTO pipeline_state (pipeline_id, seq, cursor, fingerprint)
+      VALUES (${id}, nextval('run_seq'), ${JSON.stringify(cursor)}::jsonb, nullif(${fingerprint}::jsonb, 'null'))
+      ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, fingerprint = excluded.fingerprint, updated_at = now()
       RETURNING cursor, updated_at`)
     const action = cursor === null ? 'pipeline_state.removed' : 'pipeline_state.written'
     await audit(tx, actor, action, { type: 'pipeline_state', id })

@@ -27,7 +27,9 @@ export interface ClaimedRun {
   pipeline_name: string
   state_seq: number | null
   state_cursor: Json
+  state_fingerprint: Json
   schema_columns: Column[] | null
+  schema_fingerprint: Json
 }
 
 export interface ClaimLimits {
@@ -65,7 +67,8 @@ export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promis
   db.query<ClaimedRun>(sql`
     SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
            r.parts, r.records_read, r.records_written, r.bytes_written, p.name AS pipeline_name,
-           s.seq AS state_seq, s.cursor AS state_cursor, c.columns AS schema_columns
+           s.seq AS state_seq, s.cursor AS state_cursor, s.fingerprint AS state_fingerprint,
+           c.columns AS schema_columns, c.fingerprint AS schema_fingerprint
       FROM unnest(${run_ids}::uuid[], ${attempts}::int[]) AS u (id, attempt)
       JOIN runs r ON r.id = u.id AND r.attempt = u.attempt AND r.status = 'running'
       JOIN pipelines p ON p.id = r.pipeline_id

@@ -6,6 +6,7 @@ import { outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isoText, type Queryable, type Statement, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
+import type { Fingerprint } from '../engine/fingerprint.ts'
 import type { Checkpoint, Counts, Outcome } from '../engine/job.ts'
 import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
@@ -50,7 +51,8 @@ const keepCounts = (counts: Counts | null): Statement =>
 
 export interface SuccessfulEnding extends Ending {
   outcome: Outcome
-  incremental: boolean
+  /** What the new state belongs to: the config that this run was begun with, whatever the pipeline's is by now. False: it has none. */
+  incremental: Fingerprint | false
 }
 
 export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
@@ -65,7 +67,7 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
      WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`
   const state =
     incremental && outcome.cursor !== null
-      ? sql`, state AS (${saveState(sql`SELECT pipeline_id, seq, ${JSON.stringify(outcome.cursor)}::jsonb FROM done`)})`
+      ? sql`, state AS (${saveState(sql`SELECT pipeline_id, seq, ${JSON.stringify(outcome.cursor)}::jsonb, ${JSON.stringify(incremental)}::jsonb FROM done`)})`
       : sql``
   return endRun(db, update, ending, state)
 }
@@ -132,12 +134,12 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
 }
 
 /**
- * `values` selects pipeline, seq and cursor. A newer edit of the state (a higher seq) wins: it was made for the runs
- * after this one.
+ * `values` selects pipeline, seq, cursor and fingerprint. A newer edit of the state (a higher seq) wins: it was made for
+ * the runs after this one.
  */
 const saveState = (values: Statement): Statement => sql`
-  INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor) ${values}
-  ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, updated_at = now() WHERE s.seq <= excluded.seq`
+  INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor, fingerprint) ${values}
+  ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, fingerprint = excluded.fingerprint, updated_at = now() WHERE s.seq <= excluded.seq`
 
 /**
  * Saves a checkpoint if the attempt still holds the run. It resets the count of lost workers, because the run made
@@ -151,13 +153,23 @@ export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkp
   return saved === 1
 }
 
-export const saveSchema = (db: Queryable, run: RunLease, columns: Column[], changes: string[]): Promise<number> =>
+export interface KeptSchema {
+  columns: Column[]
+  changes: string[]
+  fingerprint: Fingerprint
+}
+
+export const saveSchema = (
+  db: Queryable,
+  run: RunLease,
+  { columns, changes, fingerprint }: KeptSchema,
+): Promise<number> =>
   db.execute(sql`
-    INSERT INTO pipeline_schemas AS s (pipeline_id, columns, changes)
-    SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, jsonb_agg(jsonb_build_object('at', ${isoText('now()')}, 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
+    INSERT INTO pipeline_schemas AS s (pipeline_id, columns, fingerprint, changes)
+    SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, ${JSON.stringify(fingerprint)}, jsonb_agg(jsonb_build_object('at', ${isoText('now()')}, 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
       FROM unnest(${changes.length > 0 ? changes : [null]}::text[]) AS change
      WHERE EXISTS (SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running')
-    ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, changes = s.changes || excluded.changes, updated_at = now()`)
+    ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, fingerprint = excluded.fingerprint, changes = s.changes || excluded.changes, updated_at = now()`)
 
 /** Saves the progress of many runs in one statement. */
 export const saveProgress = (db: Queryable, runs: (Pick<RunLease, 'id' | 'attempt'> & Counts)[]): Promise<number> =>

@@ -6,6 +6,7 @@ import { readKeptColumns } from '../connectors/kept-columns.ts'
 import { findSource } from '../connectors/registry.ts'
 import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { type Fingerprint, findChanges, fingerprintOf, readFingerprint } from '../engine/fingerprint.ts'
 import type { Checkpoint, Job } from '../engine/job.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
@@ -13,6 +14,7 @@ import type { ClaimedRun } from './claim.ts'
 export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
   const { run } = attempt
   const { config } = attempt.pinned
+  const fingerprint = fingerprintOf(config)
   return {
     run_id: run.id,
     seq: run.seq,
@@ -24,11 +26,23 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     sync: config.sync,
     columns: config.columns,
     keep_output: config.run.keep_output ?? true,
-    state: run.state_seq === null ? null : { seq: run.state_seq, cursor: run.state_cursor },
+    fingerprint,
+    state: keptState(run),
     resume: resumePoint(run),
-    schema: run.schema_columns && readKeptColumns(run.schema_columns),
+    schema: keptSchema(run, fingerprint),
     outputs: await findOutputs(attempt),
   }
+}
+
+const keptState = (run: ClaimedRun): Job['state'] =>
+  run.state_seq === null
+    ? null
+    : { seq: run.state_seq, cursor: run.state_cursor, fingerprint: readFingerprint(run.state_fingerprint) }
+
+/** Columns of another source or destination are none of this run. */
+function keptSchema({ schema_columns, schema_fingerprint }: ClaimedRun, now: Fingerprint): Job['schema'] {
+  if (schema_columns === null || findChanges(readFingerprint(schema_fingerprint), now).length > 0) return null
+  return readKeptColumns(schema_columns)
 }
 
 /** The source with the code of the pinned version. */

@@ -7,6 +7,7 @@ import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { fingerprintOf } from '../engine/fingerprint.ts'
 import type { Checkpoint, Outcome } from '../engine/job.ts'
 import type { FromExecutor } from '../executors/messages.ts'
 import type { Executor, ExecutorPool } from '../executors/pool.ts'
@@ -129,7 +130,7 @@ async function receive(
   tokens: StoredRefreshTokens,
   message: FromExecutor,
 ): Promise<Verdict | undefined> {
-  const { services, run, log } = attempt
+  const { run, log } = attempt
   const fault = findReportFault(run, message)
   if (fault !== null) return failure('internal', `the executor sent an invalid report: ${fault}`, false)
   switch (message.type) {
@@ -143,9 +144,7 @@ async function receive(
       return
     case 'schema':
       // The destination has already logged them, with the name of the table.
-      await untilDatabaseAnswers(() => saveSchema(services.db.control, run, message.columns, message.changes)).catch(
-        () => 0,
-      )
+      await keepSchema(attempt, message).catch(() => 0)
       return
     case 'checkpoint': {
       const ended = await keepCheckpoint(attempt, message.checkpoint)
@@ -161,6 +160,14 @@ async function receive(
     case 'failure':
       return failure(message.kind, message.message, message.transient)
   }
+}
+
+function keepSchema(
+  { services, run, pinned }: ConfiguredAttempt,
+  { columns, changes }: Extract<FromExecutor, { type: 'schema' }>,
+): Promise<number> {
+  const fingerprint = fingerprintOf(pinned.config)
+  return untilDatabaseAnswers(() => saveSchema(services.db.control, run, { columns, changes, fingerprint }))
 }
 
 async function keepCheckpoint({ services, run }: Attempt, checkpoint: Checkpoint): Promise<Verdict | undefined> {

@@ -5,6 +5,7 @@
  */
 import type { Logger } from 'pino'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { fingerprintOf } from '../engine/fingerprint.ts'
 import type { Outcome } from '../engine/job.ts'
 import { formatDuration } from '../engine/sentences.ts'
 import { trimError } from '../executors/reports.ts'
@@ -121,7 +122,7 @@ async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
 
 async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
   const { services, run, pinned } = attempt
-  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental'
+  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental' && fingerprintOf(pinned.config)
   const log = await attempt.log.rest()
   await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, log, next }))
 }

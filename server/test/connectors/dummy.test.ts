@@ -77,7 +77,7 @@ describe('the dummy source', () => {
   it('refuses a state that is none of its own', async () => {
     const job = bench.job(
       { source: { name: 'dummy' }, destination: { name: 'file' }, sync: { mode: 'incremental', write: 'append' } },
-      { state: { seq: 1, cursor: { id: 'x' } } },
+      { state: { seq: 1, cursor: { id: 'x' }, fingerprint: null } },
     )
     await assert.rejects(bench.run(job), /is not a state of the dummy source/)
   })

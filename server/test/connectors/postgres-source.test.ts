@@ -398,7 +398,7 @@ describe('source postgres', () => {
         `CREATE TABLE backfill (id int8 PRIMARY KEY, at date); INSERT INTO backfill SELECT g, date '2024-01-01' + g::int4 FROM generate_series(0, 9) g`,
       )
       const job = p.read('public.backfill', incremental())
-      const from = (cursor: never) => p.bench.run({ ...job, state: { seq: 1, cursor } })
+      const from = (cursor: never) => p.bench.run({ ...job, state: { seq: 1, cursor, fingerprint: null } })
       assert.deepEqual(await ids(await from({ cursor: '2024-01-08' } as never)), [7, 8, 9])
       assert.deepEqual(await ids(await from('2024-01-09' as never)), [8, 9])
       await assert.rejects(from([1] as never), /state/)

@@ -47,7 +47,7 @@ export async function openPostgresBench(): Promise<PostgresBench> {
     load,
     follow(job, lines, sync = {}, options = {}) {
       const next = load(job.destination.config.table as string, lines, { ...job.sync, ...sync }, options)
-      return { ...next, pipeline_id: job.pipeline_id, destination: job.destination }
+      return { ...next, pipeline_id: job.pipeline_id, destination: job.destination, fingerprint: job.fingerprint }
     },
     read: (stream, sync = {}, extra = {}) =>
       bench.job({

@@ -25,6 +25,7 @@ import {
   type Outcome,
   type Part,
 } from '../../src/engine/execute.ts'
+import { fingerprintOf } from '../../src/engine/fingerprint.ts'
 
 export const fullRefresh: Sync = {
   mode: 'full_refresh',
@@ -178,7 +179,7 @@ export async function openRunBench(): Promise<RunBench> {
     job({ source, destination, sync }, overrides = {}) {
       const custom = 'read' in source
       if (custom) sources.set(source.name, source)
-      return {
+      const job: Omit<Job, 'fingerprint'> = {
         run_id: randomUUID(),
         seq: ++lastSeq,
         attempt: 1,
@@ -201,6 +202,7 @@ export async function openRunBench(): Promise<RunBench> {
         outputs: {},
         ...overrides,
       }
+      return { fingerprint: fingerprintOf(job), ...job }
     },
 
     again: (job) => ({
@@ -215,7 +217,7 @@ export async function openRunBench(): Promise<RunBench> {
       seq: ++lastSeq,
       attempt: 1,
       resume: null,
-      state: outcome ? { seq: job.seq, cursor: outcome.cursor } : job.state,
+      state: outcome ? { seq: job.seq, cursor: outcome.cursor, fingerprint: job.fingerprint } : job.state,
       ...overrides,
     }),
 

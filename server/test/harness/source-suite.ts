@@ -121,7 +121,9 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       assert.equal(earlier.rows.length, 50)
       assert.equal((await read(bench.next(first, earlier.outcome))).rows.length, 0)
       const grown = await fixture.grow(from, 30)
-      const second = job(grown, sync, { state: { seq: first.seq, cursor: earlier.outcome.cursor } })
+      const { seq, fingerprint } = first
+      const state = { seq, cursor: earlier.outcome.cursor, fingerprint }
+      const second = job(grown, sync, { state, fingerprint })
       const later = await read(second)
       assert.equal(later.rows.length, 30)
       const all = (await read(job(grown))).rows

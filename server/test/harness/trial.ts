@@ -46,7 +46,7 @@ export function createTrial(destination: Destination, bench: RunBench, fixture: 
     crash: (wanted, point, nth, options) => bench.crash(wanted, point, nth, { destination, ...options }),
     follow(earlier, rows, sync = {}, options = {}) {
       const fresh = job({ config: earlier.destination.config }, rows, { ...earlier.sync, ...sync }, options)
-      return { ...fresh, pipeline_id: earlier.pipeline_id, state: earlier.state }
+      return { ...fresh, pipeline_id: earlier.pipeline_id, state: earlier.state, fingerprint: earlier.fingerprint }
     },
     async assertRows(target, outcome, expected, message) {
       const rows = await fixture.read(target, outcome, bench)

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { ConnectorError, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
+import { ConnectorError, identity, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
 import { columnsOf, LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
 
 const settings = Type.Object(
@@ -12,13 +12,15 @@ const settings = Type.Object(
         description: 'How many records the stream has.',
       }),
     ),
-    seed: overridable(
-      Type.Integer({
-        minimum: 0,
-        maximum: 4_294_967_295,
-        default: 1,
-        description: 'The same seed gives the same records.',
-      }),
+    seed: identity(
+      overridable(
+        Type.Integer({
+          minimum: 0,
+          maximum: 4_294_967_295,
+          default: 1,
+          description: 'The same seed gives the same records.',
+        }),
+      ),
     ),
     delay_ms: overridable(
       Type.Integer({
@@ -31,8 +33,10 @@ const settings = Type.Object(
     fail_after: overridable(
       Type.Optional(Type.Integer({ minimum: 0, description: 'Fails after this many records of the stream.' })),
     ),
-    repeat_ids: overridable(
-      Type.Optional(Type.Integer({ minimum: 1, description: 'Ids start again at 1 after this many records.' })),
+    repeat_ids: identity(
+      overridable(
+        Type.Optional(Type.Integer({ minimum: 1, description: 'Ids start again at 1 after this many records.' })),
+      ),
     ),
   },
   { additionalProperties: false },

@@ -1,21 +1,25 @@
 import Type from 'typebox'
-import { ConnectorError, overridable } from '../contract.ts'
+import { ConnectorError, identity, overridable } from '../contract.ts'
 
 export const settings = Type.Object(
   {
     url: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 8192,
-        pattern: '^https?://',
-        description: 'The http or https address of the file.',
-      }),
+      identity(
+        Type.String({
+          minLength: 1,
+          maxLength: 8192,
+          pattern: '^https?://',
+          description: 'The http or https address of the file.',
+        }),
+      ),
     ),
     run_id: Type.Optional(
-      Type.String({
-        pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
-        description: 'The id of a successful run of this organization whose output is read.',
-      }),
+      identity(
+        Type.String({
+          pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+          description: 'The id of a successful run of this organization whose output is read.',
+        }),
+      ),
     ),
     format: overridable(
       Type.Optional(
@@ -44,6 +48,13 @@ export const settings = Type.Object(
 )
 
 export type FileSettings = Type.Static<typeof settings>
+
+/** One spelling of an address and of an id. User and password in an address are secrets, so they are left out. */
+export function canonicalFile({ url, run_id, ...rest }: FileSettings): Record<string, unknown> {
+  const address = url === undefined ? undefined : new URL(url)
+  if (address) address.username = address.password = address.hash = ''
+  return { ...rest, ...(address && { url: address.href }), ...(run_id && { run_id: run_id.toLowerCase() }) }
+}
 
 /** A rule that the schema cannot express: exactly one of the two places. */
 export function findPlace(config: FileSettings): { url: string } | { run_id: string } {

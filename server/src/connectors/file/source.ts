@@ -2,7 +2,7 @@ import type { ReadContext, Reading, Source } from '../contract.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
 import { readJsonLines } from './read-json-lines.ts'
-import { type FileSettings, settings } from './settings.ts'
+import { canonicalFile, type FileSettings, settings } from './settings.ts'
 
 const STREAM = 'rows'
 
@@ -15,6 +15,7 @@ export const fileSource: Source<typeof settings> = {
   streams: [STREAM],
   auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
+  canonical: canonicalFile,
   capabilities: { incremental: false, resumable: false, columns: false, encodings: ['ndjson'] },
   example_config: {
     name: 'file',

@@ -29,6 +29,7 @@ export interface Node {
   description?: string
   secret?: boolean
   override?: boolean
+  identity?: boolean
 }
 export type Fields = Record<string, unknown>
 

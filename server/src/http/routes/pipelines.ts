@@ -12,6 +12,7 @@ import { sendJsonList } from '../json-list.ts'
 import { IdParams, NoContent, problems } from '../schemas/common.ts'
 import {
   BulkPipelines,
+  ChangedPipeline,
   CopyPipeline,
   CreatePipeline,
   PipelineListItem,
@@ -94,11 +95,11 @@ export function pipelineRoutes(app: App, services: Services): void {
         tags,
         summary: 'Change a pipeline',
         description:
-          'What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides.',
+          'What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning.',
         params: IdParams,
         body: UpdatePipeline,
         response: {
-          200: PipelineView,
+          200: ChangedPipeline,
           ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
         },
       },
@@ -183,7 +184,7 @@ export function pipelineRoutes(app: App, services: Services): void {
   stateRoutes(app, services)
 }
 
-function stateRoutes(app: App, { db }: Services): void {
+function stateRoutes(app: App, services: Services): void {
   app.get(
     '/api/pipelines/:id/state',
     {
@@ -191,11 +192,13 @@ function stateRoutes(app: App, { db }: Services): void {
       schema: {
         tags,
         summary: 'The cursor from which the next incremental run goes on',
+        description:
+          'Null also where the pipeline was changed since it was kept, so that the next run starts from the beginning.',
         params: IdParams,
         response: { 200: StateView, ...problems('invalid_input', 'unauthenticated', 'not_found') },
       },
     },
-    (request) => readState(db, actorOf(request), request.params.id),
+    (request) => readState(services, actorOf(request), request.params.id),
   )
 
   app.put(
@@ -205,12 +208,13 @@ function stateRoutes(app: App, { db }: Services): void {
       schema: {
         tags,
         summary: 'Set the cursor by hand',
+        description: 'It belongs to the config as it is now, whatever the pipeline read and wrote before.',
         params: IdParams,
         body: WriteState,
         response: { 200: StateView, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },
     },
-    (request) => writeState(db, actorOf(request), request.params.id, request.body.cursor),
+    (request) => writeState(services, actorOf(request), request.params.id, request.body.cursor),
   )
 
   app.delete(
@@ -226,7 +230,7 @@ function stateRoutes(app: App, { db }: Services): void {
       },
     },
     async (request, reply) => {
-      await writeState(db, actorOf(request), request.params.id, null)
+      await writeState(services, actorOf(request), request.params.id, null)
       return reply.code(204).send(null)
     },
   )
@@ -242,6 +246,6 @@ function stateRoutes(app: App, { db }: Services): void {
         response: { 200: SchemaView, ...problems('invalid_input', 'unauthenticated', 'not_found') },
       },
     },
-    (request) => readSchema(db, actorOf(request), request.params.id),
+    (request) => readSchema(services.db, actorOf(request), request.params.id),
   )
 }

@@ -74,6 +74,13 @@ export const PipelineView = Type.Object({
   created_at: Timestamp,
 })
 
+export const ChangedPipeline = Type.Object({
+  ...PipelineView.properties,
+  notice: Type.Optional(
+    Type.String({ description: 'What else follows from the change; absent where there is nothing to say' }),
+  ),
+})
+
 export const PipelineWithConfig = Type.Object({
   ...PipelineView.properties,
   config: Type.Unsafe<object>({

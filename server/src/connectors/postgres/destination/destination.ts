@@ -5,6 +5,7 @@ import {
   type Context,
   type Destination,
   type FenceContext,
+  identity,
   type Load,
   type LoadContext,
   overridable,
@@ -14,7 +15,7 @@ import { explainFailure } from '../shared/errors.ts'
 import { quoteName, splitStream } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
-import { connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
 import { applicationOf, ensureMarks, fence, type MarkOwner } from './marks.ts'
@@ -22,16 +23,20 @@ import { applicationOf, ensureMarks, fence, type MarkOwner } from './marks.ts'
 const settings = Type.Object(
   {
     ...connectionSettings,
-    schema: overridable(
-      Type.String({
-        minLength: 1,
-        default: 'public',
-        description: 'Schema of the table; created if it is missing.',
-      }),
+    schema: identity(
+      overridable(
+        Type.String({
+          minLength: 1,
+          default: 'public',
+          description: 'Schema of the table; created if it is missing.',
+        }),
+      ),
     ),
     table: Type.Optional(
-      overridable(
-        Type.String({ minLength: 1, description: 'Name of the table. Default: the last part of the stream.' }),
+      identity(
+        overridable(
+          Type.String({ minLength: 1, description: 'Name of the table. Default: the last part of the stream.' }),
+        ),
       ),
     ),
     statement_timeout_seconds: overridable(
@@ -54,6 +59,11 @@ export const postgresDestination: Destination<typeof settings> = {
   display_name: 'PostgreSQL',
   description: 'A table in a PostgreSQL database, loaded by COPY, exactly once.',
   settings,
+  canonical: (config, stream) => ({
+    ...canonicalPlace(config),
+    schema: config.schema,
+    table: tableOf(config, stream),
+  }),
   capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['tsv', 'ndjson'], commits: 'mark' },
   example_config: {
     name: 'postgres',
@@ -88,7 +98,7 @@ export const postgresDestination: Destination<typeof settings> = {
 
   async open(context) {
     const owner = ownerOf(context)
-    const table = context.config.table ?? makeSafe(splitStream(context.stream).at(-1) ?? context.stream, postgresNames)
+    const table = tableOf(context.config, context.stream)
     return explained(context, async () => {
       const load = await openLoad({
         context: context as LoadContext,
@@ -99,6 +109,10 @@ export const postgresDestination: Destination<typeof settings> = {
       return explainLoad(context, load)
     })
   },
+}
+
+function tableOf({ table }: Settings, stream: string): string {
+  return table ?? makeSafe(splitStream(stream).at(-1) ?? stream, postgresNames)
 }
 
 function ownerOf({

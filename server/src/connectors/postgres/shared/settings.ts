@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net'
 import { type Static, Type } from 'typebox'
-import { ConnectorError, secret } from '../../contract.ts'
+import { ConnectorError, identity, secret } from '../../contract.ts'
 
 /** As in libpq, without `allow`, which prefers not to encrypt. */
 const tlsModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
@@ -47,9 +47,11 @@ export const connectionSettings = {
       }),
     ),
   ),
-  host: Type.Optional(Type.String({ minLength: 1, description: 'Host name or address of the server.' })),
-  port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535, description: `Default ${DEFAULT_PORT}.` })),
-  database: Type.Optional(Type.String({ minLength: 1, description: 'Name of the database. Default: the user name.' })),
+  host: Type.Optional(identity(Type.String({ minLength: 1, description: 'Host name or address of the server.' }))),
+  port: Type.Optional(identity(Type.Integer({ minimum: 1, maximum: 65535, description: `Default ${DEFAULT_PORT}.` }))),
+  database: Type.Optional(
+    identity(Type.String({ minLength: 1, description: 'Name of the database. Default: the user name.' })),
+  ),
   user: Type.Optional(Type.String({ minLength: 1, description: 'Name of the role to log in as.' })),
   password: Type.Optional(secret(Type.String({ description: 'Password of the role.' }))),
   tls: Type.Optional(tls),
@@ -96,6 +98,12 @@ export function resolveTarget(settings: ConnectionSettings): Target {
       ...(cert === undefined || key === undefined ? {} : { cert, key }),
     },
   }
+}
+
+/** The same place, however it was written: as an `url` or in parts, with or without what is the default. */
+export function canonicalPlace(settings: ConnectionSettings): { host: string; port: number; database: string } {
+  const { host, port, database } = resolveTarget(settings)
+  return { host: host.toLowerCase().replace(/\.$/, ''), port, database }
 }
 
 function refuse(message: string): ConnectorError {

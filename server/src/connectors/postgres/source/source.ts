@@ -5,6 +5,7 @@
  */
 import { type Static, Type } from 'typebox'
 import {
+  identity,
   overridable,
   type Page,
   type ReadContext,
@@ -15,7 +16,7 @@ import {
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
-import { connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { copyOut, type Rows } from './copy-out.ts'
 import { describeAll } from './describe.ts'
 import { planIncremental } from './incremental.ts'
@@ -32,15 +33,17 @@ const settings = Type.Object(
         description: 'List only the tables and views of these schemas. Empty: all schemas.',
       }),
     ),
-    queries: overridable(
-      Type.Unsafe<Record<string, string>>(
-        Type.Object(
-          {},
-          {
-            additionalProperties: Type.String({ minLength: 1 }),
-            default: {},
-            description: 'Additional streams: a name and the SELECT that returns its rows.',
-          },
+    queries: identity(
+      overridable(
+        Type.Unsafe<Record<string, string>>(
+          Type.Object(
+            {},
+            {
+              additionalProperties: Type.String({ minLength: 1 }),
+              default: {},
+              description: 'Additional streams: a name and the SELECT that returns its rows.',
+            },
+          ),
         ),
       ),
     ),
@@ -71,6 +74,11 @@ export const postgresSource: Source<typeof settings> = {
   display_name: 'PostgreSQL',
   description: 'Tables, views and queries of a PostgreSQL database, read by COPY in one consistent snapshot.',
   settings,
+  // Of the queries only the one that is read: another stream's is another pipeline's business.
+  canonical: ({ queries, ...config }, stream) => ({
+    ...canonicalPlace(config),
+    queries: Object.hasOwn(queries, stream) ? { [stream]: queries[stream] } : {},
+  }),
   streams: 'dynamic',
   auth_types: ['none'],
   capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
