@@ -1,29 +1,28 @@
 /**
- * The one catalogue of errors. The product's functions throw an AppError with a code and a sentence for the caller;
+ * The catalogue of errors. The product's functions throw an AppError with a code and a sentence for the caller;
  * http/error-handler.ts turns it into `{ "detail": … }` with the status given here. Anything else that is thrown is a
  * bare 500, with its cause in the log alone.
  */
 export const catalogue = {
   invalid_input: {
     status: 400,
-    about:
-      'A body, query or path value does not fit, or a rule about values is broken. `detail` says what is wrong and what is allowed.',
+    about: 'A body, query or path value is invalid. `detail` says what is wrong and what is allowed.',
   },
   unauthenticated: {
     status: 401,
     about: 'Credentials are missing, malformed, expired or revoked, or a sign-in failed.',
   },
   forbidden: { status: 403, about: 'The caller is known but may not do this.' },
-  not_found: { status: 404, about: 'There is no such thing, or it belongs to another organization.' },
+  not_found: { status: 404, about: 'It does not exist, or belongs to another organization.' },
   method_not_allowed: {
     status: 405,
-    about: 'The address does not have this method; the header `Allow` says which it has.',
+    about: 'The path does not support this method; the header `Allow` lists those it supports.',
   },
-  conflict: { status: 409, about: 'The request contradicts what is there already.' },
+  conflict: { status: 409, about: 'The request conflicts with the current state.' },
   too_large: { status: 413, about: 'The body is larger than 1 MB.' },
-  range_not_satisfiable: { status: 416, about: 'The requested range lies outside the file.' },
-  too_many_requests: { status: 429, about: 'Too many tries; `Retry-After` says when to try again.' },
-  internal: { status: 500, about: 'A fault of the service. The log has the cause under the request id.' },
+  range_not_satisfiable: { status: 416, about: 'The requested range is outside the file.' },
+  too_many_requests: { status: 429, about: 'Too many requests; `Retry-After` says when to try again.' },
+  internal: { status: 500, about: 'An internal error. The log has the cause under the request id.' },
   unavailable: { status: 503, about: 'The service is starting, shutting down, or its database does not answer.' },
 } as const
 
@@ -51,12 +50,12 @@ export class AppError extends Error {
   }
 }
 
-/** What the operator of the machine can put right: told as its sentence alone, without a stack. */
+/** An error that the operator of the machine can fix: shown as its message alone, without a stack. */
 export class OperatorError extends Error {}
 
-/** Whether its sentence is all that somebody has to know; anything else is a fault of ours, told with its stack. */
+/** Whether its message is enough; anything else is a defect and is logged with its stack. */
 export const isExpected = (error: unknown): error is OperatorError | AppError =>
   error instanceof OperatorError || error instanceof AppError
 
-/** Both for what does not exist and for what belongs to another organization: nobody can tell the two apart. */
+/** Used both for what does not exist and for what belongs to another organization, so that the two cannot be distinguished. */
 export const notFound = (what: string) => new AppError('not_found', `${what} not found`)

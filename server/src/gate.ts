@@ -1,29 +1,31 @@
 /**
- * Turns for work that somebody waits for: a semaphore with a limit over all and one per key, which is an organization or a
- * client. Whoever finds no room waits in the line of their key, and the lines are served in turn (round robin), so a flood
- * of one key costs another at most one place. Lines have an end, and waiting may have one; beyond either it is refused.
+ * A fair semaphore with a limit overall and one per key, which is an organization or a client. A caller that finds no
+ * room waits in the queue of its key, and the queues are served round robin, so a flood from one key costs another at
+ * most one place. Queues and waiting times are limited; beyond that the caller is refused.
  */
 export interface Gate {
-  /** Resolves when it is one's turn; call what it returns at the end. Rejects where it is refused, or by the signal. */
+  /**
+   * Resolves when it is the caller's turn; call the returned function at the end. Rejects if refused, or by the signal.
+   */
   enter(key: string, signal?: AbortSignal): Promise<() => void>
 }
 
 export interface GateOptions {
   total: number
   perKey: number
-  /** Waiting of one key. */
+  /** Waiting callers per key. */
   waitingPerKey: number
-  /** Waiting of all. */
+  /** Waiting callers overall. */
   waitingTotal: number
-  /** Without it one waits as long as it takes. */
+  /** Without it there is no limit. */
   waitMs?: number
-  /** The error of who is refused. `inside` is how many of the same key are under way or waiting. */
+  /** The error for a refused caller. `inside` is how many of the same key are running or waiting. */
   refuse(reason: 'key' | 'total' | 'time', inside: number): Error
 }
 
 export function createGate(options: GateOptions): Gate {
   const running = new Map<string, number>()
-  // A Map keeps the order of insertion: a key that was served goes to the end.
+  // A Map keeps insertion order: a key that was served moves to the end.
   const lines = new Map<string, Set<() => void>>()
   let busy = 0
   let waiting = 0

@@ -1,15 +1,15 @@
 /**
- * The lines of the service's log: JSON for machines, and on a terminal one plain line for people. An error is reduced to
- * what helps to find it: its other fields may hold rows, connections or secrets.
+ * The format of the service log: JSON for machines, and one plain line for people on a terminal. An error is reduced to
+ * what helps to find it, because its other fields may hold rows, connections or secrets.
  *
- * `createLineLog` writes them without pino, for the parent process of `sluice start`, which loads next to nothing.
+ * `createLineLog` writes it without pino, for the parent process of `sluice start`, which loads almost nothing.
  */
 export type LevelName = 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 const LEVELS: readonly string[] = ['debug', 'info', 'warn', 'error', 'fatal']
 
 type WriteLine = (fields: object, sentence: string) => void
 
-/** What the starting and ending of processes needs of a log; pino's fits it too. */
+/** The part of a logger that starting and stopping processes need; pino has it too. */
 export type LineLog = Record<LevelName, WriteLine>
 
 interface Output {
@@ -61,7 +61,7 @@ export function describeError(error: unknown): DescribedError {
 
 const MARKS: Record<string, string> = { warn: 'warning: ', error: 'error: ', fatal: 'error: ' }
 
-/** `12:03:04 POST /api/pipelines answered 201 in 8.2 ms`: the time, what happened, and what else the line carries. */
+/** `12:03:04 POST /api/pipelines answered 201 in 8.2 ms`: the time, the message, and the other fields of the line. */
 export const writeSentences = (out: Output): { write(line: string): void } => ({
   write(line) {
     const { level, time, msg, err, ...rest } = JSON.parse(line) as Record<string, unknown> & { err?: DescribedError }

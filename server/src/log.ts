@@ -1,4 +1,4 @@
-/** The service's log. What its lines look like stands in log-lines.ts. */
+/** The service's log. log-lines.ts defines the format. */
 import { type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config/config.ts'
 import { describeError, writeSentences } from './log-lines.ts'

@@ -1,8 +1,8 @@
 /**
- * What Prometheus reads at /metrics. Nothing names a tenant. Loaded only where METRICS_TOKEN is set.
+ * Metrics for Prometheus at /metrics. Nothing identifies a tenant. Only loaded if METRICS_TOKEN is set.
  *
- * Runs end in workers, which may be other processes, so the database is asked at each scrape, in one statement that
- * reads only what waits, what runs, and what ended since the last scrape.
+ * Runs end in workers, which may be other processes, so each scrape queries the database, in one statement that only
+ * reads what is waiting, what is running, and what ended since the last scrape.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type Database, sql } from './database/database.ts'
@@ -15,7 +15,10 @@ export interface Metrics {
 
 const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const ANSWER_WITHIN_MS = 2000
-/** A run's end carries the time at which its transaction began; it is counted once that has surely been committed. */
+/**
+ * A run's end carries the start time of its transaction, so runs are counted only once that has certainly been
+ * committed.
+ */
 const COUNTED_AFTER = sql`interval '5 seconds'`
 
 interface Snapshot {
@@ -41,7 +44,7 @@ export async function createMetrics({ db }: { db: Database }): Promise<Metrics> 
     const snapshot = await within(ANSWER_WITHIN_MS, readSnapshot(db, since))
     own.databaseUp.set(snapshot ? 1 : 0)
     if (!snapshot) {
-      // Old figures would look like new ones.
+      // Stale figures would look current.
       for (const gauge of [own.runs, own.ready, own.oldest, own.deliveries]) gauge.reset()
       return
     }
@@ -59,7 +62,7 @@ export async function createMetrics({ db }: { db: Database }): Promise<Metrics> 
       own.requests.observe({ method, route, status: String(status) }, seconds)
     },
     async render() {
-      // Two scrapes at once must not count the same runs twice.
+      // Two concurrent scrapes must not count the same runs twice.
       collecting ??= collect().finally(() => {
         collecting = null
       })
@@ -84,24 +87,24 @@ function createOwnMetrics(registry: Registry) {
     }),
     finished: new Counter({
       name: 'sluice_runs_finished_total',
-      help: 'Runs of the whole platform that ended since this process started, by how they ended; take the maximum over processes, not the sum.',
+      help: 'Runs of the whole platform that ended since this process started, by status; take the maximum over processes, not the sum.',
       labelNames: ['status'],
       registers,
     }),
     ready: new Gauge({ name: 'sluice_queue_depth', help: 'Runs that a worker could take now.', registers }),
     oldest: new Gauge({
       name: 'sluice_queue_oldest_seconds',
-      help: 'How long the oldest run that a worker could take now has been there.',
+      help: 'Age of the oldest run that a worker could take now.',
       registers,
     }),
     deliveries: new Gauge({
       name: 'sluice_webhook_deliveries_pending',
-      help: 'Webhook deliveries that have neither arrived nor been given up.',
+      help: 'Pending webhook deliveries.',
       registers,
     }),
     databaseUp: new Gauge({
       name: 'sluice_database_up',
-      help: '1 where the database answered this scrape.',
+      help: '1 if the database answered this scrape.',
       registers,
     }),
     connections: new Gauge({
@@ -133,7 +136,7 @@ const readSnapshot = (db: Database, since: string): Promise<Snapshot | null> =>
                    coalesce(extract(epoch FROM now() - min(greatest(created_at, available_at)) FILTER (WHERE available_at <= now())), 0)::float8 AS oldest_ready_seconds
               FROM runs WHERE status = 'pending' AND ready) q`)
 
-/** Null where there was no answer in time, or an error. */
+/** Null if there was no answer in time, or an error. */
 async function within<T>(ms: number, work: Promise<T | null>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<null>((resolve) => {

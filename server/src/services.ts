@@ -1,6 +1,6 @@
 /**
- * The composition root: everything that lives as long as the process, made once from the configuration and handed to
- * whoever needs it. Closing goes in the opposite order.
+ * The composition root: everything that lives as long as the process, created once from the configuration. Closing
+ * happens in reverse order.
  */
 import type { Logger } from 'pino'
 import type { BlobStore } from './blobs/blobs.ts'
@@ -33,32 +33,32 @@ export interface Services {
   box: SecretBox
   blobs: BlobStore
   egress: Egress
-  /** The identity provider's own: no name that a tenant has looked up delays a sign-in. */
+  /** Separate for the identity provider, so that tenants' DNS lookups cannot delay a sign-in. */
   providerEgress: Egress
-  /** Our own listeners and database: no request of a tenant ever goes there. Read at every check. */
+  /** Our own listeners and database, which no tenant request may reach. Read at every check. */
   ownAddresses: Listener[]
   keyUses: KeyUses
-  /** The processes in which tenants' code and servers are tried out while somebody waits; started at the first use. */
+  /** The processes for interactive calls to tenants' code and servers; started at first use. */
   calls: CallPool
   runMessages: RunMessages
-  /** What /readyz tells; roles add their own state to it. */
+  /** The state shown by /readyz; roles add theirs. */
   readiness(): Promise<Readiness>
   state: RoleState
-  /** Null where no collector is set. */
+  /** Null if no collector is configured. */
   traces: Traces | null
   close(): Promise<void>
 }
 
-/** Two of the API, three workers and two schedulers fit into the hundred connections that PostgreSQL allows by default. */
+/** Two API processes, three workers and two schedulers fit into PostgreSQL's default of one hundred connections. */
 const POOLS = { api: 10, worker: 4, scheduler: 4 }
 export type RoleName = keyof typeof POOLS
 const sumPools = (roles: RoleName[]): number => roles.reduce((sum, role) => sum + POOLS[role], 0)
 
 export interface ServiceOptions {
   log?: Logger
-  /** What this process does; its connections are counted by it. */
+  /** The roles of this process; they determine the number of its connections. */
   roles?: RoleName[]
-  /** How the database and the keys are opened; by default this process runs the embedded database where there is one. */
+  /** How the database and the keys are opened; by default this process runs the embedded database if there is one. */
   open?: (config: Config, log: Logger) => Store | Promise<Store>
 }
 
@@ -89,7 +89,7 @@ export async function createServices(config: Config, options: ServiceOptions = {
   }
 }
 
-/** A store that is away may come back; one that refuses us will not. */
+/** A store that is unreachable may come back; one that refuses us will not. */
 async function requireBlobs({ blobs, log }: Services): Promise<void> {
   await blobs.check().catch((error: Error) => {
     if (error instanceof OperatorError) throw error
@@ -102,12 +102,12 @@ export interface Parts {
   log: Logger
   db: Database
   keys: Keys
-  /** What is opened here adds its end; `close` calls them in the opposite order. */
+  /** What is opened here adds its closer; `close` calls them in reverse order. */
   closers: (() => Promise<unknown>)[]
   close: () => Promise<void>
 }
 
-/** Everything above the connection; tests call this with a database of their own. */
+/** Everything above the connection; tests call this with their own database. */
 export function composeServices({ config, log, db, keys, closers, close }: Parts): Services {
   const blobs = openBlobs(config)
   const ownAddresses = addressesOf(config)
@@ -117,7 +117,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     return egress
   }
   const [egress, providerEgress] = [openEgress(), openEgress()]
-  const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'the use of API keys could not be noted'))
+  const keyUses = createKeyUses(db, (error) => log.warn({ err: error }, 'last_used_at of API keys could not be saved'))
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
@@ -159,7 +159,7 @@ function openCalls(config: Config, ownAddresses: Listener[], log: Logger): CallP
   })
 }
 
-/** Where this service itself can be reached. */
+/** Addresses under which this service itself can be reached. */
 export function addressesOf(config: Config): Listener[] {
   const own: Listener[] = [{ host: config.HOST, port: config.PORT }]
   for (const address of [config.PUBLIC_URL, config.DATABASE_URL]) {

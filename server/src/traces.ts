@@ -1,9 +1,9 @@
 /**
- * Traces for an OpenTelemetry collector: a span for every request and for every attempt of a run, sent as OTLP over HTTP.
- * A span holds routes, statuses and ids, never an address with its parameters, a name or a text of a tenant.
+ * Traces for an OpenTelemetry collector: a span for every request and for every attempt of a run, sent as OTLP over
+ * HTTP. A span holds routes, statuses and ids, never a URL with parameters, a name or tenant text.
  *
- * Written by hand because it is one POST of JSON, for which the libraries bring eleven packages and 27 MB. Spans wait in
- * memory; when the collector is away they are given up, and the log says so once a minute.
+ * Hand-written because it is one POST of JSON, for which the libraries need eleven packages and 27 MB. Spans are
+ * buffered in memory; if the collector is unavailable they are dropped, and the log says so at most once a minute.
  */
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -16,14 +16,14 @@ export interface Span {
   ended: number
   attributes: Record<string, string | number>
   failed: boolean
-  /** 32 hexadecimal digits; a new one unless given. */
+  /** 32 hexadecimal digits; generated unless given. */
   trace_id?: string
   parent_id?: string
 }
 
 export interface Traces {
   add(span: Span): void
-  /** Sends what waits, for a moment at most. */
+  /** Sends what is buffered, with a short timeout. */
   close(): Promise<void>
 }
 
@@ -59,9 +59,7 @@ export function createTraces(endpoint: string, log: Logger): Traces {
       lost += batch.length
       if (performance.now() - saidAt < SAY_EVERY_MS) return
       saidAt = performance.now()
-      log.warn(
-        `${lost} spans were lost so far: the collector at OTEL_EXPORTER_OTLP_ENDPOINT failed (${explain(error)})`,
-      )
+      log.warn(`${lost} spans lost so far: the collector at OTEL_EXPORTER_OTLP_ENDPOINT failed (${explain(error)})`)
     }
   }
   const sendAll = (timeoutMs: number): Promise<void> => {
@@ -99,7 +97,7 @@ function explain(error: unknown): string {
   return cause instanceof Error ? cause.message : String(cause)
 }
 
-/** The trace that a caller's `traceparent` names, if it names one. */
+/** The trace of a caller's `traceparent`, if valid. */
 export function readTraceParent(header: unknown): Pick<Span, 'trace_id' | 'parent_id'> {
   const [, trace_id, parent_id] = /^[\da-f]{2}-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}/.exec(String(header)) ?? []
   return trace_id && parent_id && /[^0]/.test(trace_id) && /[^0]/.test(parent_id) ? { trace_id, parent_id } : {}

@@ -1,6 +1,6 @@
 /**
- * Blobs: outputs, stage parts and finished logs. Keys are relative paths that begin with the organization's id.
- * A blob is there whole or not at all, and once `finish` or `put` returned it survives a crash of the machine.
+ * Blobs: outputs, stage parts and packed logs. Keys are relative paths that start with the organization's id. A blob
+ * exists completely or not at all, and once `finish` or `put` has returned it survives a machine crash.
  */
 import type { Readable } from 'node:stream'
 
@@ -25,13 +25,13 @@ export interface BlobStore {
   stat(key: string): Promise<BlobInfo | null>
   delete(keys: readonly string[]): Promise<void>
   list(prefix: string): AsyncIterable<BlobInfo>
-  /** Fails where the store cannot be used, with an OperatorError where somebody has to act. */
+  /** Fails if the store cannot be used, with an OperatorError if an operator has to act. */
   check(): Promise<void>
-  /** Removes what writers that died left behind and is older than `olderThanMs`. */
+  /** Removes leftovers of dead writers that are older than `olderThanMs`. */
   sweep(olderThanMs: number): Promise<void>
 }
 
 export class BlobNotFound extends Error {}
 
-/** The store could not be reached, or answered with errors of its own, for as long as it was tried. */
+/** The store could not be reached, or kept answering with server errors, for as long as it was tried. */
 export class BlobStoreUnavailable extends Error {}

@@ -1,6 +1,6 @@
 /**
- * Room on the disk. What tenants bring may be as large as they like, and a disk that is full to the last byte stops the
- * database with everything that hangs on it: so what they bring ends first.
+ * Guards disk space. Tenant data can be arbitrarily large, and a full disk stops the database and everything that
+ * depends on it. So writing tenant data is stopped first.
  */
 import { statfs } from 'node:fs/promises'
 
@@ -9,7 +9,7 @@ const LOOK_EVERY_BYTES = 32 * 1024 * 1024
 
 export class DiskFull extends Error {}
 
-/** Called with what is about to be written; looks at the disk at the first call and then now and then. */
+/** Called with what is about to be written; checks the disk at the first call and then periodically. */
 export function watchSpace(folder: string, keep = KEPT_FREE_BYTES): (bytes: number) => Promise<void> | void {
   let unseen = LOOK_EVERY_BYTES
   return (bytes) => {
@@ -21,11 +21,11 @@ export function watchSpace(folder: string, keep = KEPT_FREE_BYTES): (bytes: numb
 }
 
 async function requireSpace(folder: string, keep: number): Promise<void> {
-  // A file system that does not tell is not asked to be careful.
+  // A file system that does not report free space is not limited.
   const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: Number.POSITIVE_INFINITY, bsize: 1 }))
   const free = bavail * bsize
   if (free < keep)
     throw new DiskFull(
-      `The disk has only ${Math.round(free / 1024 / 1024)} MB left, which the service keeps for itself; an operator has to make room`,
+      `The disk has only ${Math.round(free / 1024 / 1024)} MB left, which the service reserves for itself; an operator has to free space`,
     )
 }

@@ -3,7 +3,7 @@
  * crash it is there whole or not at all. Temporary files live in `.tmp` of the same folder, so that a rename never
  * crosses a file system and `sweep` knows where to look.
  *
- * Nobody but the service writes below the folder, yet links are not followed: a key that leads through one is refused.
+ * Only the service writes to the folder, but links are still not followed: a key that leads through one is refused.
  */
 import { randomUUID } from 'node:crypto'
 import { constants, mkdirSync, realpathSync } from 'node:fs'
@@ -98,7 +98,7 @@ async function openWriter(root: string, temporary: string, key: string): Promise
     await rm(draft, { force: true })
   }
   return {
-    // One write is always under way while the caller prepares the next chunk; a failure shows at the next call.
+    // One write is always in progress while the caller prepares the next chunk; a failure is reported by the next call.
     async write(chunk) {
       await pending
       await makeRoom(chunk.byteLength)
@@ -143,7 +143,7 @@ async function openBlob(root: string, key: string): Promise<FileHandle> {
   throw new BlobNotFound(`There is no blob '${key}'.`)
 }
 
-/** A folder reached through a link lies elsewhere than its name says. */
+/** A folder reached through a link is not where its name says. */
 async function refuseLinks(root: string, key: string): Promise<void> {
   const folder = dirname(join(root, key))
   const real = await realpath(folder)
@@ -153,9 +153,9 @@ async function refuseLinks(root: string, key: string): Promise<void> {
 }
 
 /**
- * Renames a finished draft to its name. A `delete` may take the empty folder away in between: then it is made again. New
- * folders are synced too, or a crash could lose the blob with the entry that leads to it; last, for then the journal of
- * most file systems has them already.
+ * Renames a finished draft to its final name. A `delete` may remove the empty folder in between: then it is created
+ * again. New folders are synced too, or a crash could lose the blob with its directory entry; last, because by then the
+ * journal of most file systems already has them.
  */
 async function place(root: string, draft: string, path: string): Promise<void> {
   const folder = dirname(path)
@@ -186,7 +186,7 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Folders of runs would pile up otherwise. One that fills again in between stays: rmdir refuses it. */
+/** Otherwise folders of runs would pile up. rmdir refuses one that was filled again in between. */
 async function removeEmptyFolders(root: string, keys: readonly string[]): Promise<void> {
   const folders = new Set(keys.map((key) => dirname(join(root, key))))
   for (let folder of folders) {

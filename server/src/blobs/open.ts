@@ -4,19 +4,19 @@ import type { BlobStore } from './blobs.ts'
 import { createLocalBlobs } from './local.ts'
 import { createS3Blobs } from './s3.ts'
 
-/** The part of the configuration that says where blobs lie. */
+/** The settings that say where blobs are stored. */
 export interface BlobSettings {
   DATA_DIR: string
-  /** `file:` and a folder, or `s3://bucket/prefix`. Absent: `blobs` under DATA_DIR. */
+  /** `file:` and a folder, or `s3://bucket/prefix`. Absent: `blobs` in DATA_DIR. */
   BLOB_URL?: string | null | undefined
-  /** Absent: Amazon's own for the region. */
+  /** Absent: Amazon's endpoint for the region. */
   S3_ENDPOINT?: string | null | undefined
   S3_REGION?: string | null | undefined
   S3_ACCESS_KEY_ID?: string | null | undefined
   S3_SECRET_ACCESS_KEY?: string | null | undefined
 }
 
-/** Those settings of a larger configuration, and nothing else of it: they are handed to other processes. */
+/** Only these settings of a larger configuration: they are passed to other processes. */
 export const pickBlobSettings = ({
   DATA_DIR,
   BLOB_URL,
@@ -33,14 +33,14 @@ export const pickBlobSettings = ({
   S3_SECRET_ACCESS_KEY,
 })
 
-/** `patienceMs`: how long requests are repeated while an object store is away. */
+/** `patienceMs`: how long requests are retried while an object store is unavailable. */
 export function openBlobs(settings: BlobSettings, patienceMs?: number): BlobStore {
   const url = settings.BLOB_URL
   if (!url) return createLocalBlobs(join(settings.DATA_DIR, 'blobs'))
   if (url.startsWith('file://')) return createLocalBlobs(fileURLToPath(url))
   if (url.startsWith('file:')) return createLocalBlobs(resolve(url.slice('file:'.length)))
   const match = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(url)
-  if (!match) throw new Error(`BLOB_URL is '${url}'; it must read file:///folder or s3://bucket/prefix.`)
+  if (!match) throw new Error(`BLOB_URL is '${url}'; it must have the form file:///folder or s3://bucket/prefix.`)
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = settings
   if (!S3_ACCESS_KEY_ID || !S3_SECRET_ACCESS_KEY) {
     throw new Error('BLOB_URL names an S3 bucket, so S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set.')

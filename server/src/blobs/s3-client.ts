@@ -1,6 +1,6 @@
 /**
- * The few S3 requests that blobs need, over undici. Addresses are path-style (`endpoint/bucket/key`), which every
- * compatible store understands. Requests are safe to repeat, so throttling and server errors are tried again.
+ * The few S3 requests that blobs need, over undici. URLs are path-style (`endpoint/bucket/key`), which every compatible
+ * store supports. Requests are idempotent, so throttling and server errors are retried.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, type Dispatcher, request } from 'undici'
@@ -35,12 +35,12 @@ export class S3Error extends Error {
 
 const FIRST_PAUSE_MS = 200
 const LONGEST_PAUSE_MS = 10_000
-/** How long an answer is waited for before the request is sent again. */
+/** How long to wait for an answer before the request is sent again. */
 const ANSWER_MS = 30_000
 
-/** How long requests are repeated while the store is away: people who wait want to know soon. */
+/** How long requests are retried while the store is unavailable: people who wait want to know soon. */
 const USUAL_PATIENCE_MS = 4000
-/** A run has time: a store that is away for two minutes costs it nothing but these. */
+/** A run can wait: a store that is unavailable for two minutes only costs it that time. */
 export const RUN_PATIENCE_MS = 120_000
 
 const isTransient = ({ status }: S3Error): boolean => status >= 500 || status === 429
@@ -51,7 +51,7 @@ export interface S3Client {
 
 export function createS3Client(options: S3Options, patienceMs = USUAL_PATIENCE_MS): S3Client {
   const endpoint = new URL(options.endpoint)
-  // Stores close idle connections without notice; a body that stalls for a minute is as good as lost.
+  // Stores close idle connections without notice; a body that stalls for a minute is considered lost.
   const dispatcher = new Agent({
     connections: 16,
     keepAliveTimeout: 4000,
@@ -109,7 +109,7 @@ async function readError(call: S3Request, response: S3Response): Promise<S3Error
   )
 }
 
-/** The answers are small, flat XML with known tags: cutting them out needs no parser. */
+/** The answers are small, flat XML with known tags, so they need no parser. */
 export function readTag(xml: string, tag: string): string | null {
   const match = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)
   return match ? unescapeXml(match[1]!) : null

@@ -1,4 +1,4 @@
-/** AWS Signature Version 4, as far as an object store needs it. */
+/** AWS Signature Version 4, to the extent that an object store needs it. */
 import { createHash, createHmac } from 'node:crypto'
 
 export interface SigningKey {
@@ -18,7 +18,7 @@ export interface SignedRequest {
   bodyHash: string
 }
 
-/** The headers of a request, with `authorization` among them. */
+/** The headers of a request, including `authorization`. */
 export function signRequest(request: SignedRequest, key: SigningKey, now: Date): Record<string, string> {
   const time = now.toISOString().replace(/[-:]|\.\d{3}/g, '')
   const headers: Record<string, string> = {
@@ -57,7 +57,10 @@ export function sha256(body: string | Uint8Array): string {
   return createHash('sha256').update(body).digest('hex')
 }
 
-/** Everything but the unreserved characters is escaped, as the signature demands; encodeURIComponent leaves a few more. */
+/**
+ * Percent-encodes everything except unreserved characters, as the signature requires; encodeURIComponent leaves a few
+ * more.
+ */
 function encodeSegment(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

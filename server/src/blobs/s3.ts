@@ -1,7 +1,7 @@
 /**
- * Blobs in an S3-compatible store. A put is atomic and durable by the store's own promise. A larger blob is a multipart
- * upload, which does not exist under its name until it is completed; an upload that its writer never completed is
- * aborted by `sweep`. Memory per writer is bounded: one block being filled and two on their way.
+ * Blobs in an S3-compatible store. A put is atomic and durable, as the store guarantees. A larger blob is a multipart
+ * upload, which does not exist under its name until it is completed; an upload that was never completed is aborted by
+ * `sweep`. Memory per writer is bounded: one block being filled and two in flight.
  */
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
@@ -20,7 +20,7 @@ export interface S3BlobOptions {
   patienceMs?: number | undefined
 }
 
-/** S3 wants at least 5 MiB for all blocks but the last, and at most 10,000 blocks. */
+/** S3 requires at least 5 MiB for all blocks except the last, and allows at most 10,000 blocks. */
 const FIRST_BLOCK_BYTES = 8 * 1024 * 1024
 const UPLOADS_AT_ONCE = 2
 const DELETE_BATCH = 1000
@@ -50,7 +50,7 @@ export function createS3Blobs(options: S3BlobOptions): BlobStore {
       try {
         return (await client.send({ method: 'GET', key: nameOf(key), headers })).body
       } catch (error) {
-        // A range that begins behind the end: a local file gives nothing there, and so does this.
+        // A range that starts beyond the end returns nothing, as for a local file.
         if (error instanceof S3Error && error.status === 416) return Readable.from([])
         throw asNotFound(error, key)
       }
@@ -86,7 +86,7 @@ export function createS3Blobs(options: S3BlobOptions): BlobStore {
         throw new OperatorError(
           error.code === 'NoSuchBucket'
             ? `The bucket '${options.bucket}' of BLOB_URL does not exist at ${options.endpoint}; create it, or correct BLOB_URL, S3_ENDPOINT or S3_REGION.`
-            : `The bucket '${options.bucket}' of BLOB_URL cannot be used: ${error.message} Check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what they may do.`,
+            : `The bucket '${options.bucket}' of BLOB_URL cannot be used: ${error.message} Check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and their permissions.`,
         )
       })
     },
@@ -112,7 +112,7 @@ function createWriter(client: S3Client, name: string, put: (bytes: Uint8Array) =
   let uploadId: string | null = null
   const etags: Promise<string>[] = []
 
-  /** Grows so that 10,000 blocks reach the largest object the store takes. */
+  /** Grows so that 10,000 blocks reach the largest object the store accepts. */
   const blockBytes = (): number => FIRST_BLOCK_BYTES * (1 + Math.floor(etags.length / 500))
 
   const uploadBlock = async (): Promise<void> => {
@@ -159,7 +159,7 @@ function createWriter(client: S3Client, name: string, put: (bytes: Uint8Array) =
 async function beginUpload(client: S3Client, name: string): Promise<string> {
   const response = await client.send({ method: 'POST', key: name, query: { uploads: '' } })
   const uploadId = readTag(await response.body.text(), 'UploadId')
-  if (!uploadId) throw new Error('The object store began an upload without naming it; is S3_ENDPOINT right?')
+  if (!uploadId) throw new Error('The object store started an upload without returning its id; check S3_ENDPOINT')
   return uploadId
 }
 
@@ -188,11 +188,11 @@ async function completeUpload(client: S3Client, name: string, uploadId: string, 
   try {
     const response = await client.send({ method: 'POST', key: name, query: { uploadId }, body })
     const answer = await response.body.text()
-    // S3 may answer 200 and tell of the failure in the body.
+    // S3 may answer 200 and report the failure in the body.
     const code = readTag(answer, 'Code')
     if (code) throw new S3Error(200, code, `The object store could not complete '${name}': ${code}.`)
   } catch (error) {
-    // A repeated request finds the upload gone if the first one had succeeded and its answer was lost.
+    // A retried request finds the upload gone if the first one succeeded and its answer was lost.
     if (!(error instanceof S3Error && error.code === 'NoSuchUpload')) throw error
     await drain(client.send({ method: 'HEAD', key: name }))
   }

@@ -1,7 +1,7 @@
 /**
- * HTTP for a cell: takes batches of requests, sends them through the product's one egress policy and returns the answers.
- * Requests, bytes and time are capped per call. What goes wrong with a request is an answer of its own, which the author's
- * code sees as an exception; only what the host itself cannot explain ends the call.
+ * HTTP for a cell: takes batches of requests, sends them through egress and returns the answers. Requests, bytes and
+ * time are limited per call. A failed request is an answer, which the author's code sees as an exception; only an
+ * internal error ends the call.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AuthenticationFailed } from '../connectors/authentication/failed.ts'
@@ -13,12 +13,12 @@ import { encodeAnswers, type HttpAnswer, type HttpFailure, type HttpRequest } fr
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 
 export interface BrokerOptions {
-  /** Puts the source's authentication on the requests. */
+  /** Applies the source's authentication to the requests. */
   fetch: Fetch
   limits: CellLimits
-  /** What an error calls a limit that was reached; by default the setting that moves it. */
+  /** How an error names a limit that was reached; by default by the setting that changes it. */
   limitName?(limit: keyof CellLimits): string
-  /** Told when a request waits before it is sent again. */
+  /** Called when a request waits before it is sent again. */
   log?(line: string): void
 }
 
@@ -28,14 +28,14 @@ export interface Broker {
 }
 
 const PARALLEL = 8
-/** The answers of a batch travel together; so many of the largest are held in memory at most. */
+/** The answers of a batch are sent together; at most this many of the largest size are held in memory. */
 const BATCH_ANSWERS = 2
 const DEFAULT_TIMEOUT_SECONDS = 30
 const MAX_TIMEOUT_SECONDS = 300
 const MAX_RETRIES = 10
-/** A server that asks for a longer pause gets none of ours: the author sees its answer. */
+/** If a server asks for a longer pause, we do not wait: the author's code gets its answer. */
 const MAX_PAUSE_MS = 300_000
-/** Shorter ones would only fill the log. */
+/** Shorter pauses would only fill the log. */
 const LOGGED_PAUSE_MS = 100
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -83,7 +83,7 @@ class HttpBroker implements Broker {
     return encodeAnswers(answers.map(describe))
   }
 
-  /** Sends a request as often as it takes. */
+  /** Sends a request, with retries. */
   async #perform(request: HttpRequest, batch: Batch): Promise<Answer> {
     const { signal } = batch.group
     const retries = Math.min(request.retries, MAX_RETRIES)
@@ -124,7 +124,7 @@ class HttpBroker implements Broker {
 
   #count(answer: WholeAnswer): WholeAnswer {
     const { max_bytes } = this.#options.limits
-    // The first one was counted before it was sent; redirects and a second try with a new token come on top.
+    // The first one was counted before it was sent; redirects and a retry with a new token are added.
     this.#requests += answer.requests - 1
     this.#bytes += answer.body.length
     if (this.#bytes > max_bytes) throw new OverLimit('max_bytes', this.#options)
@@ -135,7 +135,7 @@ class HttpBroker implements Broker {
 class OverLimit extends Error {
   constructor(limit: 'max_requests' | 'max_bytes', { limits, limitName = nameSetting }: BrokerOptions) {
     const what = limit === 'max_requests' ? 'HTTP requests' : 'bytes'
-    super(`the source used up its ${limits[limit]} ${what} (${limitName(limit)})`)
+    super(`the source reached its limit of ${limits[limit]} ${what} (${limitName(limit)})`)
   }
 }
 
@@ -172,7 +172,7 @@ function isWorthAnother(method: string, answer: Answer): boolean {
   return answer.status === 429 || answer.status === 503 || (safe && (answer.status === 502 || answer.status === 504))
 }
 
-/** What Retry-After says, else 0.5 s, 1 s, 2 s and so on, varied a little so that parallel requests spread out. */
+/** Retry-After if given, otherwise exponential backoff from 0.5 s, with jitter so that parallel requests spread out. */
 function pauseBefore(attempt: number, answer: Answer): number {
   const asked = 'status' in answer ? retryAfterMs(answer) : null
   return asked ?? Math.min(500 * 2 ** attempt, 30_000) * (0.75 + Math.random() / 2)

@@ -30,29 +30,31 @@ import type { CellExit, ZygoteProcess } from './zygote-process.ts'
 export interface CellPage {
   records: number
   bytes: Buffer
-  /** What the author had in `self.state` right after the last record of this page; absent where it did not change. */
+  /** The author's `self.state` right after the last record of this page; absent if it did not change. */
   state: Json | undefined
 }
 
 export interface CellHandlers {
-  /** The cell goes on when this returns. Without it a page breaks the protocol: only a run reads pages. */
+  /** The cell continues when this returns. Without it a page violates the protocol: only runs read pages. */
   page?(page: CellPage): Promise<void> | undefined | void
-  /** Records as JSON text with commas between them, of so many bytes at most. Without it a preview breaks the protocol. */
+  /**
+   * Records as JSON text separated by commas, limited to this many bytes. Without it a preview violates the protocol.
+   */
   preview?: { max_bytes: number; take(records: number, bytes: Buffer): void }
   /** One line, without line breaks and control characters. */
   log?(level: LogLevel, line: string): void
   /** The answer frame. The signal is aborted when the call ends. */
   http?(requests: HttpRequest[], signal: AbortSignal): Promise<Buffer>
-  /** The parameters of the authentication, when the author reads them. */
+  /** Returns the params of the authentication, when the author reads them. */
   secrets?(): Json
-  /** Replaces known secrets in everything that is text: log lines, errors, tracebacks. */
+  /** Replaces known secrets in all text: log lines, errors, tracebacks. */
   redact?(text: string): string
   signal?: AbortSignal
 }
 
 export interface CellOutcome {
   result: Json
-  /** How the process ended; it may take a moment longer than the result. */
+  /** How the process exited; it may take a moment longer than the result. */
   exit: Promise<CellExit>
 }
 
@@ -126,7 +128,7 @@ class Call {
     return states.includes(this.#state)
   }
 
-  /** Returns whether to go on reading. */
+  /** Returns whether to continue reading. */
   #take(bytes: Buffer): boolean {
     if (this.#state === 'ended') return false
     if (this.#state === 'answering') {
@@ -141,11 +143,11 @@ class Call {
     }
     if (this.#frames.length === 0) return true
     this.#work()
-    // While an answer is made, reading continues only to notice a cell that does not wait for it.
+    // While an answer is prepared, reading continues only to detect a cell that does not wait for it.
     return this.#state !== 'working'
   }
 
-  /** Handles what was decoded; pages are awaited one by one. */
+  /** Handles decoded frames; pages are awaited one by one. */
   #work(): void {
     while (this.#frames.length > 0 && this.#state !== 'ended') {
       const frame = this.#frames.shift()!
@@ -260,7 +262,10 @@ class Call {
     this.#explainEnd()
   }
 
-  /** The channel closed without a last frame. The exit of the process says why; one that still runs closed it on purpose. */
+  /**
+   * The channel closed without a last frame. The exit status of the process tells why; a process that is still running
+   * closed it on purpose.
+   */
   #explainEnd(): void {
     const kill = setTimeout(() => this.#fail(protocolBroken('it closed its channel')), LINGER_MS)
     this.#exit.then((exit) => {
@@ -290,7 +295,7 @@ function explainBreach(error: unknown): unknown {
   return error instanceof ProtocolError ? protocolBroken(error.message) : error
 }
 
-/** Keeps line breaks and tabs; characters that could move a cursor or forge another log line become escapes. */
+/** Keeps line breaks and tabs; characters that could move a cursor or forge another log line are escaped. */
 function escapeControls(text: string): string {
   return text
     .replaceAll('\r\n', '\n')

@@ -1,4 +1,4 @@
-/** What a custom source is to the rest of the product, told from its code without running it and without a cell. */
+/** A custom source as the rest of the product sees it, derived from its code without running it. */
 import Type from 'typebox'
 import { authenticationTypes } from '../connectors/authentication/authentication.ts'
 import type { Source } from '../connectors/contract.ts'
@@ -11,7 +11,7 @@ export interface CustomSourceOptions {
   streams: readonly string[]
 }
 
-/** The one entry of the streams of a source that has to ask a server for them. */
+/** The only stream entry of a source that has to ask a server for its streams. */
 export const DYNAMIC_STREAMS = 'dynamic'
 
 const settings = Type.Object({}, { additionalProperties: true })
@@ -40,7 +40,7 @@ export function declareSource(options: CustomSourceOptions): SourceDeclaration {
   }
 }
 
-/** In doubt no: a source that is wrongly taken as resumable would be read on from nowhere. */
+/** False if in doubt: a source wrongly considered resumable would resume from nowhere. */
 function mentionsState(code: string): boolean {
   return /\bself\s*\.\s*state\b/.test(code.replace(/#.*$/gm, ''))
 }

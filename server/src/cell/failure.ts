@@ -1,13 +1,13 @@
-/** Why a call failed, in words that tell its owner what to do: one sentence and one kind for each cause. */
+/** Why a call failed, with advice for its owner: one sentence and one kind per cause. */
 import { ConnectorError, type FailureKind } from '../connectors/contract.ts'
 import type { CellErrorReport } from './frames.ts'
 import { type CellLimits, LIMIT_SETTINGS } from './limits.ts'
 import type { CellExit } from './zygote-process.ts'
 
 export class CellFailure extends ConnectorError {
-  /** The author's own lines, without those of the platform; empty where the failure is not an exception. */
+  /** The author's own lines, without those of the platform; empty if the failure is not an exception. */
   readonly traceback: string
-  /** The limit that ended the call, where it was one. */
+  /** The limit that ended the call, if any. */
   readonly limit: keyof CellLimits | null
   /** Its value. */
   readonly value: number | null
@@ -69,7 +69,7 @@ export function protocolBroken(reason: string): CellFailure {
 
 const REPORTED_KINDS = new Set<FailureKind>(['source', 'config', 'auth', 'rate_limited', 'limit', 'timeout'])
 
-/** An error that the cell reports. Its kind is what hostile code claims, so only harmless kinds are accepted. */
+/** An error that the cell reports. Its kind is claimed by untrusted code, so only harmless kinds are accepted. */
 export function explainReport(report: CellErrorReport, limits: CellLimits): CellFailure {
   if (report.kind === 'memory') return limitReached('memory_mb', limits.memory_mb)
   if (report.kind === 'seal') {
@@ -87,9 +87,9 @@ const EXIT_OUT_OF_MEMORY = 77
 const EXIT_NOT_SEALED = 71
 const EXIT_NOT_FORKED = 72
 
-/** A cell that ended without a last frame, explained by how its process ended. */
+/** A cell that ended without a last frame, explained by its exit status. */
 export function explainExit(exit: CellExit, limits: CellLimits): CellFailure {
-  if (exit.lost) return new CellFailure('internal', 'the Python zygote ended unexpectedly', { transient: true })
+  if (exit.lost) return new CellFailure('internal', 'the Python zygote exited unexpectedly', { transient: true })
   switch (exit.signal) {
     case 'SIGSYS':
       return new CellFailure('sandbox', 'sandbox violation: the source made a forbidden system call and was stopped')

@@ -28,10 +28,13 @@ const MAX_BYTES: Readonly<Record<number, number>> = {
 }
 const MAX_STATE_BYTES = MIB
 
-/** What a call takes of its cell beyond log lines, requests and an end. Checked by the length alone, before a byte is kept. */
+/**
+ * What a call accepts from its cell besides log lines, requests and an end. Checked by length alone, before anything is
+ * buffered.
+ */
 export interface Accepted {
   pages: boolean
-  /** Bytes of all preview frames together; 0 where nobody asked for a preview. */
+  /** Bytes of all preview frames together; 0 if no preview was requested. */
   preview_bytes: number
 }
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
@@ -41,10 +44,10 @@ export interface HttpRequest {
   method: string
   url: string
   headers: [string, string][]
-  /** In seconds; 0 where the author gave none. */
+  /** In seconds; 0 if the author set none. */
   timeout: number
   retries: number
-  /** Whether the source's authentication goes with it. */
+  /** Whether the source's authentication is applied to it. */
   auth: boolean
   body: Buffer | null
 }
@@ -61,7 +64,7 @@ export interface HttpFailure {
 }
 
 export type Frame =
-  /** `size` counts the state too. */
+  /** `size` includes the state. */
   | { kind: 'page'; records: number; bytes: Buffer; state: Json | undefined; size: number }
   | { kind: 'log'; level: LogLevel; text: string }
   | { kind: 'http'; requests: HttpRequest[] }
@@ -81,15 +84,15 @@ export interface CellErrorReport {
 
 /** The cell violated the protocol. The call ends, and what it sent last is dropped. */
 export class ProtocolError extends Error {}
-/** An honest author can get here: the encoder in the cell leaves this one check to the host. */
+/** Correct code can get here: the encoder in the cell leaves this check to the host. */
 /** A record of a preview sits in an array and beside its id. */
 const MAX_PREVIEW_DEPTH = MAX_JSON_DEPTH + 2
 
 export class RecordTooDeep extends ProtocolError {}
-/** An honest author can get here too, with large records. */
+/** Correct code can get here too, with large records. */
 export class PreviewTooLarge extends ProtocolError {}
 
-/** Splits a stream of bytes into frames. Only one frame is in memory, besides the bytes that were pushed last. */
+/** Splits a byte stream into frames. Only one frame is in memory, besides the bytes that were pushed last. */
 export class FrameDecoder {
   #header = Buffer.allocUnsafe(HEADER_BYTES)
   #headerBytes = 0
@@ -137,19 +140,18 @@ export class FrameDecoder {
     const length = this.#header.readUInt32LE(0)
     const limit = MAX_BYTES[this.#header[4]!]
     if (limit === undefined) throw new ProtocolError(`unknown frame kind ${this.#header[4]}`)
-    if (length > limit) throw new ProtocolError(`a frame of ${length} bytes where ${limit} are allowed`)
-    if (this.#header[4] === FRAME_KINDS.page && !this.#accepted.pages)
-      throw new ProtocolError('a page where nobody reads pages')
+    if (length > limit) throw new ProtocolError(`a frame of ${length} bytes, more than the limit of ${limit}`)
+    if (this.#header[4] === FRAME_KINDS.page && !this.#accepted.pages) throw new ProtocolError('a page outside a run')
     if (this.#header[4] === FRAME_KINDS.preview) this.#countPreview(length)
     return length
   }
 
   #countPreview(length: number): void {
     const { preview_bytes } = this.#accepted
-    if (preview_bytes === 0) throw new ProtocolError('a preview where nobody asked for one')
+    if (preview_bytes === 0) throw new ProtocolError('a preview that was not requested')
     this.#previewBytes += length
     if (this.#previewBytes > preview_bytes)
-      throw new PreviewTooLarge(`the records take more than ${preview_bytes >> 20} MB; ask for fewer with max_records`)
+      throw new PreviewTooLarge(`the records take more than ${preview_bytes >> 20} MB; request fewer with max_records`)
   }
 }
 
@@ -250,7 +252,8 @@ function decodeRequests(payload: Buffer): HttpRequest[] {
 /** Names and values, alternating, one per line. */
 function splitHeaders(text: string): [string, string][] {
   const lines = text.split('\n', 2 * MAX_HEADERS + 1)
-  if (lines.length % 2 === 1) throw new ProtocolError(`a list of headers that is odd, or of more than ${MAX_HEADERS}`)
+  if (lines.length % 2 === 1)
+    throw new ProtocolError(`a header list with an odd number of lines, or more than ${MAX_HEADERS} headers`)
   return Array.from({ length: lines.length / 2 }, (_, index) => [lines[2 * index]!, lines[2 * index + 1]!])
 }
 
@@ -258,7 +261,7 @@ function isObject(value: Json): value is { [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Looked at and then handed on as it came: what is parsed and written again has lost digits of its numbers. */
+/** Validated and then passed on unchanged: parsing and serialising would lose digits of numbers. */
 function decodePreview(payload: Buffer): Frame {
   const records = parseJson(payload, MAX_PREVIEW_DEPTH)
   if (!Array.isArray(records) || payload[0] !== 0x5b || payload.at(-1) !== 0x5d)

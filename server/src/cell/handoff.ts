@@ -1,6 +1,6 @@
 /**
- * A bounded queue between a producer and a consumer. `put` resolves at once while there is room, else when an item is
- * taken: that is the backpressure.
+ * A bounded queue between a producer and a consumer. `put` resolves at once while there is room, otherwise when an item
+ * is taken (backpressure).
  */
 export interface Handoff<T> {
   put(item: T): Promise<void> | undefined

@@ -1,4 +1,4 @@
-/** What validation, preview, check and the listing of streams share: one sealed call while somebody waits for it. */
+/** Shared by validation, preview, check and stream listing: one sealed interactive call. */
 
 import { authenticationSecrets, NO_AUTHENTICATION } from '../connectors/authentication/authentication.ts'
 import { createFetch } from '../connectors/authentication/fetch.ts'
@@ -15,9 +15,9 @@ import type { Zygote } from './zygote.ts'
 
 export interface SourceInput {
   code: string
-  /** Requests are refused where neither this nor `fetch` is given. */
+  /** Requests are refused if neither this nor `fetch` is given. */
   egress?: Egress
-  /** In place of `egress`: requests with the authentication on them. */
+  /** Instead of `egress`: requests with the authentication applied. */
   fetch?: Fetch
   authentication?: Authentication | null
   config?: Record<string, Json> | null
@@ -27,17 +27,17 @@ export interface SourceInput {
   wall_seconds?: number
 }
 
-/** Nobody reads more on a screen, and an empty line takes a byte of the limit of bytes but much more of memory. */
+/** More is not readable on a screen, and an empty line counts one byte of the limit but takes much more memory. */
 const MOST_LOG_LINES = 10_000
 
 export interface InteractiveOutcome {
   result: Json
-  /** Lines with their level, and at the end the author's traceback where there is one. */
+  /** Lines with their level, followed by the author's traceback if there is one. */
   logs: string[]
   failure: CellFailure | null
 }
 
-/** Never rejects but by the caller's own signal: a failing source is an answer. */
+/** Only rejects by the caller's signal: a failing source is a result. */
 export async function callInteractive(
   input: SourceInput,
   job: Record<string, Json>,
@@ -76,7 +76,7 @@ async function callOnce(
     ...zygote.limits,
     ...(input.wall_seconds && { wall_seconds: input.wall_seconds }),
   })
-  const { call, redact } = connect(input, { limits, limitName: () => 'the most in a preview or check' }, log)
+  const { call, redact } = connect(input, { limits, limitName: () => 'the limit for a preview or check' }, log)
   const { result } = await zygote.call(
     job,
     { ...handlers, ...call, log, redact, ...(input.signal ? { signal: input.signal } : {}) },
@@ -108,7 +108,7 @@ function asCellFailure(error: unknown): CellFailure {
   if (error instanceof CellFailure && error.limit === 'wall_seconds') {
     return new CellFailure(
       'timeout',
-      `the source did not end within ${error.value} seconds, the most that is waited for it`,
+      `the source did not finish within ${error.value} seconds, the time limit for this call`,
     )
   }
   if (error instanceof CellFailure) return error

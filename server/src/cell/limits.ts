@@ -1,11 +1,13 @@
-/** What one call of a cell may use. Each limit ends the call with an error that names it and its value. */
+/**
+ * What one call of a cell may use. Exceeding a limit ends the call with an error that names the limit and its value.
+ */
 export interface CellLimits {
   /** In addition to what the interpreter and its libraries already map. */
   memory_mb: number
   cpu_seconds: number
   wall_seconds: number
   max_records: number
-  /** Pages out of the cell and bodies into it, each. */
+  /** For pages out of the cell and for bodies into it, separately. */
   max_bytes: number
   log_bytes: number
   /** HTTP requests of one call, retries and redirects included. */
@@ -39,10 +41,10 @@ export const LIMIT_SETTINGS: Readonly<Record<keyof CellLimits, string>> = {
 
 const MIB = 1024 ** 2
 
-/** Validation, preview and check are answered while somebody waits: a look at a few records is no reading of them all. */
+/** Validation, preview and check are interactive: looking at a few records needs less than reading all of them. */
 const INTERACTIVE: Readonly<Partial<CellLimits>> = {
   wall_seconds: 30,
-  // The wall time ends a call first; this is for a cell that outlives its call.
+  // Wall time ends a call first; this is for a cell that outlives its call.
   cpu_seconds: 60,
   log_bytes: MIB,
   max_requests: 200,
@@ -50,7 +52,7 @@ const INTERACTIVE: Readonly<Partial<CellLimits>> = {
   max_bytes: 32 * MIB,
 }
 
-/** What the operator allows, and no more than such a call needs. */
+/** The operator's limits, reduced to what an interactive call needs. */
 export function interactiveLimits<L extends Partial<CellLimits>>(limits: L): L & typeof INTERACTIVE {
   const lesser = Object.entries(INTERACTIVE).map(([name, most]) => [
     name,

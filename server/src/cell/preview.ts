@@ -7,15 +7,15 @@ export interface PreviewInput extends SourceInput {
   stream: string
   max_records?: number
   source_name?: string | null
-  /** Off for code that was validated when it was saved. */
+  /** False for code that was validated when it was saved. */
   validate?: boolean
 }
 
 export interface PreviewResult {
   success: boolean
   /**
-   * What was yielded, also where it failed later: a JSON array of `{id, data}` as text. It goes to the caller as it came
-   * out of the cell, with every digit of its numbers.
+   * What was yielded, even if it failed later: a JSON array of `{id, data}` as text. It is passed to the caller
+   * unchanged, with every digit of its numbers.
    */
   records: Buffer
   total_count: number
@@ -45,7 +45,7 @@ export async function previewSource(input: PreviewInput): Promise<PreviewResult>
       take(records, bytes) {
         total_count += records
         if (total_count > maxRecords)
-          throw new CellFailure('sandbox', `the source sent more than the ${maxRecords} records it was asked for`)
+          throw new CellFailure('sandbox', `the source sent more than the requested ${maxRecords} records`)
         if (records > 0) texts.push(bytes)
       },
     },
@@ -64,7 +64,7 @@ const joinRecords = (texts: readonly Buffer[]): Buffer =>
     Buffer.from(']'),
   ])
 
-/** The first faults of code that does not pass validation, with their lines. */
+/** The first faults of invalid code, with their lines. */
 function describeInvalid(result: Json): string | null {
   const { validation } = (result ?? {}) as { validation?: { errors?: { line?: number; message?: string }[] } }
   if (!validation) return null
@@ -73,7 +73,7 @@ function describeInvalid(result: Json): string | null {
   return `the code is not valid: ${errors.slice(0, 3).join('; ')}${rest}`
 }
 
-/** Rejects with a CellFailure where check_connection does not say yes. */
+/** Rejects with a CellFailure if check_connection does not return True. */
 export async function requireConnection(input: SourceInput): Promise<void> {
   const { result, failure } = await callInteractive(input, { op: 'check' })
   if (failure) throw failure
@@ -82,7 +82,7 @@ export async function requireConnection(input: SourceInput): Promise<void> {
   }
 }
 
-/** Rejects with a CellFailure that says why the streams cannot be told. */
+/** Rejects with a CellFailure that says why the streams cannot be listed. */
 export async function listStreams(input: SourceInput): Promise<string[]> {
   const { result, failure } = await callInteractive(input, { op: 'streams' })
   if (failure) throw failure
@@ -92,7 +92,7 @@ export async function listStreams(input: SourceInput): Promise<string[]> {
 export function readStreams(result: Json): string[] {
   const { streams } = (result ?? {}) as { streams?: unknown }
   if (!Array.isArray(streams) || !streams.every((name) => typeof name === 'string')) {
-    throw new CellFailure('sandbox', 'the source gave no list of streams')
+    throw new CellFailure('sandbox', 'get_streams did not return a list of stream names')
   }
   return streams
 }

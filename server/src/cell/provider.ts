@@ -1,6 +1,6 @@
 /**
- * The cells of this process, started at the first use. Whoever composes the process says how (`configureCells`) and ends
- * them (`closeCells`); connectors and routes only ask for them.
+ * The cells of this process, started at first use. The entry point of the process configures (`configureCells`) and
+ * closes them (`closeCells`); connectors and routes only use them.
  */
 import { startZygote, type Zygote, type ZygoteOptions } from './zygote.ts'
 

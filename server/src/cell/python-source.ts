@@ -33,7 +33,7 @@ export function pythonSource(options: PythonSourceOptions): Source<CustomSetting
       await requireConnection(inputOf(options, context))
     },
     listStreams: (context) => listStreams(inputOf(options, context)),
-    // Only its code knows what it yields, and that only by running.
+    // Only running its code would tell what it yields.
     describe: async (_context, wanted) =>
       wanted.map((stream) => ({ stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null })),
     async read(context) {
@@ -93,7 +93,7 @@ async function* readPages(
   }
 }
 
-/** Lines of an author's code are marked as such, so that they cannot be taken for lines of the platform. */
+/** Log lines of an author's code are marked, so that they cannot pass for lines of the platform. */
 function writeLog(log: RunLog, level: LogLevel, line: string): void {
   log[level](`source: ${line}`)
 }

@@ -1,4 +1,4 @@
-/** Replaces known secrets in text that people read. An encoded secret is not recognised, as the docs say. */
+/** Replaces known secrets in text that people read. An encoded secret is not recognised, as documented. */
 import { type Masking, maskTexts } from '../connectors/settings/masking.ts'
 
 /** `secrets` may grow during a call, when tokens are fetched. */

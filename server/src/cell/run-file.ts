@@ -19,7 +19,7 @@ export interface RunFileOptions {
   say?(line: string): void
 }
 
-/** The exit code: 0 where the file ran to its end. */
+/** The exit code: 0 if the file ran to its end. */
 export async function runCellFile(file: string, options: RunFileOptions = {}): Promise<number> {
   const zygote = options.zygote ?? getZygote()
   const write = options.write ?? ((bytes: Buffer) => void process.stdout.write(bytes))

@@ -1,7 +1,7 @@
 /**
- * Proves at start that the sandbox works on this machine: a cell tries, in native code, to open a socket, to open a file,
- * to map executable memory and to start a program. If one attempt succeeds, or the answer cannot be read, no tenant code
- * is run.
+ * Proves at start that the sandbox works on this machine: a cell tries, in native code, to open a socket, to open a
+ * file, to map executable memory and to start a program. If an attempt succeeds, or the answer is invalid, no tenant
+ * code is run.
  */
 
 import type { Json } from '../json/json.ts'

@@ -1,6 +1,6 @@
 import type { CellLimits } from './limits.ts'
 
-/** The configuration of cells, in the form in which it is passed to other processes. */
+/** The configuration of cells, in the form that is passed to other processes. */
 export interface CellSettings {
   python: string
   sandbox: 'kernel' | 'none'

@@ -1,7 +1,7 @@
 /**
- * Validation of a custom source. The code is parsed in one cell; only where its streams cannot be read from it, and it is
- * valid otherwise, get_streams is run in a second one, without network. What comes back is checked like everything else
- * from a cell: the parser is native code that has just read an attacker's text.
+ * Validation of a custom source. The code is parsed in one cell. Only if its streams cannot be determined statically,
+ * and it is otherwise valid, get_streams is run in a second cell, without network. The result is checked like
+ * everything else from a cell: the parser is native code that has just read an attacker's text.
  */
 
 import type { Json } from '../json/json.ts'
@@ -57,20 +57,20 @@ export async function validateCode(
   const { result, failure } = await callInteractive(input, { op: 'validate', source_name: source_name ?? null })
   if (failure) return refuse(`the code cannot be read: ${failure.message}`)
   const report = readReport(result)
-  if (report === null) return refuse('the code cannot be read: the validation gave no usable answer')
+  if (report === null) return refuse('the code cannot be read: the validation did not return a valid result')
   const { streams_need_run, ...validation } = report
   return limitStreams(validation.valid && streams_need_run ? await addStreams(validation, input) : validation)
 }
 
-/** They are in every list of sources. */
+/** They are in every list of sources, so they are limited. */
 function limitStreams(validation: ValidationResult): ValidationResult {
   const streams = validation.extracted_streams ?? []
   const long = streams.find((name) => name.length > LONGEST_NAME)
   if (streams.length <= MOST_STREAMS && long === undefined) return validation
   const message =
     long === undefined
-      ? `get_streams gives ${streams.length} streams; at most ${MOST_STREAMS} are taken`
-      : `get_streams gives a stream whose name has ${long.length} characters; at most ${LONGEST_NAME} are taken`
+      ? `get_streams returns ${streams.length} streams; at most ${MOST_STREAMS} are allowed`
+      : `get_streams returns a stream whose name has ${long.length} characters; at most ${LONGEST_NAME} are allowed`
   return { ...refuse(message), warnings: validation.warnings }
 }
 
@@ -78,11 +78,12 @@ async function addStreams(validation: ValidationResult, input: SourceInput): Pro
   const { result, failure } = await callInteractive(input, { op: 'streams' })
   if (failure === null) return { ...validation, extracted_streams: readStreams(result) }
   if (failure instanceof NetworkMissing) {
-    const message = 'get_streams sends requests, so the streams are known only with credentials: they count as dynamic'
+    const message =
+      'get_streams sends requests, so the streams are only known with credentials: they are treated as dynamic'
     const warnings = [...validation.warnings, item(message, 'warning')]
     return { ...validation, warnings, extracted_streams: [DYNAMIC_STREAMS] }
   }
-  return { ...refuse(`get_streams fails: ${failure.message}`), warnings: validation.warnings }
+  return { ...refuse(`get_streams failed: ${failure.message}`), warnings: validation.warnings }
 }
 
 function item(message: string, severity: ValidationItem['severity']): ValidationItem {
@@ -130,7 +131,7 @@ function nameOrNull(value: Json | undefined): string | null {
   return typeof value === 'string' ? value.slice(0, LONGEST_NAME) : null
 }
 
-/** Where the report is honest it is one; where not, something that a caller can take for one. */
+/** A valid position, even if the report is not honest. */
 function readPosition(value: Json | undefined, least: number): number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value < 2 ** 31 ? value : least
 }

@@ -1,6 +1,6 @@
 /**
  * One zygote process and its three channels: settings and `kill` go to its standard input, the end of each child comes
- * from its standard output, and every call is a connection of its own (python/cell/zygote.py says what is on them).
+ * from its standard output, and every call is a separate connection (python/cell/zygote.py says what is on them).
  * When this process dies, the zygote sees the end of its input and gets a parent-death signal, and all cells die with it.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
@@ -32,11 +32,11 @@ export interface ModuleProblem {
 }
 
 export interface ZygoteStart extends ZygoteSettings {
-  /** Cells that are sealed ahead and wait for a job, so that a call waits only for its own work. */
+  /** Cells that are sealed in advance and wait for a job, so that a call only waits for its own work. */
   spares: number
 }
 
-/** How a cell ended. `lost`: its zygote died with it. */
+/** How a cell ended. `lost`: its zygote died too. */
 export interface CellExit {
   code: number
   signal: string | null
@@ -56,11 +56,11 @@ export interface CellLine {
   readonly id: string
   readonly socket: Socket
   readonly exit: Promise<CellExit>
-  /** Called with bytes that are valid until it returns; false stops the reading until the socket is resumed. */
+  /** Called with bytes that are valid until it returns; false pauses reading until the socket is resumed. */
   receive(bytes: Buffer): boolean
 }
 
-/** One buffer serves all channels: its content is decoded, and so copied, before the next read. */
+/** One buffer serves all channels: its content is decoded, and thereby copied, before the next read. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(256 * 1024)
 
 export class ZygoteProcess {
@@ -120,7 +120,7 @@ export class ZygoteProcess {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const timer = setTimeout(() => reject(new Error('the Python zygote did not start in time')), START_TIMEOUT_MS)
     this.#child.once('error', reject)
-    this.#child.once('close', () => reject(new Error(`the Python zygote ended at start: ${this.#errors.trim()}`)))
+    this.#child.once('close', () => reject(new Error(`the Python zygote exited at start: ${this.#errors.trim()}`)))
     let rest = ''
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n')
@@ -140,7 +140,7 @@ export class ZygoteProcess {
       const { name, problem } = JSON.parse(text)
       this.moduleProblems.push({ name: String(name), problem: String(problem) })
     } catch {
-      // A module wrote to our channel on import.
+      // A module wrote to this channel on import.
     }
   }
 

@@ -1,7 +1,7 @@
 /**
  * The cells of this process: finds Python, keeps one zygote process warm, replaces it after a number of forks (children
- * of one zygote share its memory layout) or when it died, and proves at start that the sandbox works. Where it does not,
- * every call fails and says why custom sources are disabled; only `sandbox: 'none'` overrides that.
+ * of one zygote share its memory layout) or when it dies, and proves at start that the sandbox works. If it does not,
+ * every call fails with the reason why custom sources are disabled; only `sandbox: 'none'` overrides that.
  */
 
 import type { Json } from '../json/json.ts'
@@ -19,7 +19,7 @@ export interface ZygoteOptions {
   /** `none` runs tenant code without isolation: for a private machine, and to prove that the attacks are real. */
   sandbox?: 'kernel' | 'none'
   forks_per_process?: number
-  /** Cells that are sealed ahead, so that the next call does not wait for a fork. Default 1. */
+  /** Cells that are sealed in advance, so that the next call does not wait for a fork. Default 1. */
   spares?: number
   /** Installed modules that authors may import beyond the standard ones. */
   modules?: readonly string[]
@@ -32,7 +32,7 @@ export interface Zygote {
   readonly sandbox: 'kernel' | 'none'
   /** Rejects with a ConnectorError whose kind says what ended the call. */
   call(job: Json, handlers?: CellHandlers, limits?: Partial<CellLimits>): Promise<CellOutcome>
-  /** The result of the test at start; calls wait for it by themselves. */
+  /** The result of the self-test; calls wait for it. */
   selfTest(): Promise<SelfTestResult>
   close(): Promise<void>
 }
@@ -71,7 +71,7 @@ class WarmZygote implements Zygote {
     const { preload = [], modules = [], spares = 1 } = this.#options
     const settings = { memory_mb, cpu_seconds, sandbox: this.sandbox, preload, modules, spares }
     const starting = this.#python.then((python) => ZygoteProcess.start(python, settings))
-    // Whoever awaits it gets the failure; a process that was started ahead may have nobody waiting.
+    // The awaiting caller gets the failure; a process that was started ahead may have none.
     starting.catch(() => {})
     return starting
   }

@@ -1,4 +1,4 @@
-/** What only the operator of the machine may do. A new password is read from standard input, never from an argument. */
+/** Commands for the operator of the machine. A new password is read from standard input, never from an argument. */
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { readConfig } from '../config/config.ts'

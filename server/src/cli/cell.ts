@@ -1,4 +1,4 @@
-/** `sluice cell run FILE`: what a file does in the cell, for the curious and for tests. */
+/** `sluice cell run FILE`: runs a file in the cell and shows its output, for exploration and for tests. */
 import { closeCells, configureCells } from '../cell/provider.ts'
 import { runCellFile } from '../cell/run-file.ts'
 import { cellSettings } from '../cell/settings.ts'

@@ -26,7 +26,7 @@ const commands: Command[] = [
   },
   {
     name: 'migrate',
-    about: 'bring the database to the newest schema and stop',
+    about: 'migrate the database to the newest schema and exit',
     run: async () => (await import('./migrate.ts')).migrateDatabase(),
   },
   {
@@ -38,7 +38,7 @@ const commands: Command[] = [
   {
     name: 'cell run',
     parameters: ['FILE'],
-    about: 'run a Python file sealed, without validation, and print what comes out',
+    about: 'run a Python file in the cell, without validation, and print its output',
     run: async ([file]) => (await import('./cell.ts')).runInCell(file!),
   },
   {
@@ -57,7 +57,7 @@ const commands: Command[] = [
   },
   {
     name: 'keys rotate',
-    about: 'encrypt everything again with the first key of ENCRYPTION_KEY',
+    about: 're-encrypt everything with the first key of ENCRYPTION_KEY',
     run: async () => (await import('./keys.ts')).rotate(),
   },
 ]
@@ -75,7 +75,7 @@ ${commands.map((command) => `  ${inShort(command).padEnd(30)} ${command.about}`)
   --help                         show this
   --version                      show the version
 
-Settings are environment variables; docs/configuration.md lists them and \`sluice config\` shows those in force.`
+Settings are environment variables; docs/configuration.md lists them and \`sluice config\` shows the effective ones.`
 
 const USAGE_ERROR = 2
 

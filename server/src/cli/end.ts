@@ -1,29 +1,29 @@
 /**
- * The end of a long-lived process. SIGTERM and SIGINT ask for it: what is under way gets `drainMs`, then it is handed
- * over. An error that nobody caught leaves the process in a state that nobody knows, so the work is handed over almost at
- * once. Either way everything is closed within `closeMs` after that, or the process ends as it is.
+ * Shutdown of a long-lived process. SIGTERM and SIGINT request it: work in progress gets `drainMs`, then it is handed
+ * over. After an uncaught error the state of the process is unknown, so work is handed over almost at once. Either way
+ * everything is closed within `closeMs` after that, or the process exits anyway.
  */
 import type { LineLog } from '../log-lines.ts'
 
 export interface End {
-  /** Resolves when the end begins. */
+  /** Resolves when the shutdown begins. */
   begun: Promise<void>
-  /** Aborted when work that is still under way has to be handed over. */
+  /** Aborted when work still in progress has to be handed over. */
   deadline: AbortSignal
-  /** Whether an error that nobody caught is the reason, or came on top. */
+  /** Whether an uncaught error is the reason, or occurred in addition. */
   crashed(): boolean
 }
 
 export interface EndOptions {
   drainMs: number
   closeMs: number
-  /** Ends the process as it is: the time is over, or somebody asked twice. */
+  /** Exits at once: the time is over, or a second signal came. */
   exitNow?: () => void
 }
 
-/** Requests under way may have nothing to do with the error. */
+/** Requests in progress may have nothing to do with the error. */
 const CRASH_DRAIN_MS = 1000
-/** Ctrl+C reaches the whole process group, and npm hands it on once more: within this time both are the same wish. */
+/** Ctrl+C reaches the whole process group, and npm forwards it once more: within this time both count as one. */
 const SAME_SIGNAL_MS = 500
 
 export function watchForEnd(log: LineLog, { drainMs, closeMs, exitNow = () => process.exit(1) }: EndOptions): End {
@@ -46,12 +46,12 @@ export function watchForEnd(log: LineLog, { drainMs, closeMs, exitNow = () => pr
   }
   process.on('uncaughtException', (error, origin) => {
     const what = origin === 'unhandledRejection' ? 'a rejected promise was not handled' : 'an exception was not caught'
-    log.fatal({ err: error }, `${what}; ending this process`)
+    log.fatal({ err: error }, `${what}; shutting down`)
     if (crashed) return
     crashed = true
     endWithin(CRASH_DRAIN_MS)
   })
-  // Nobody reads the log any more: no reason to end.
+  // If the log has no reader any more, that is no reason to exit.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
   return { begun: begun.promise, deadline: deadline.signal, crashed: () => crashed }
 }

@@ -1,7 +1,7 @@
 /**
- * Keeps the service process of `sluice start` running. However it ends without being asked to, it is started again: at
- * once after a long life, and ever later when one follows another. Only a first start that lacks something which the
- * operator has to give, such as a free port, is not repeated.
+ * Keeps the service process of `sluice start` running. Whenever it exits unexpectedly, it is restarted: at once after a
+ * long life, otherwise with exponential backoff. Only a first start that fails for a reason the operator has to fix,
+ * such as a port in use, is not repeated.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,20 +12,20 @@ import { CANNOT_START, type FromService, type ToService } from './service-messag
 const ENTRY = new URL('./service-process.ts', import.meta.url).pathname
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 30_000
-/** One that lived this long had no trouble with its start. */
+/** A process that lived this long had no problem with its start. */
 const STEADY_MS = 60_000
 
 export interface KeptService {
   /** Resolves with an exit code when it has ended for good. */
   over: Promise<number>
-  /** Asks it to end. */
+  /** Asks it to shut down. */
   stop(): void
   kill(): void
 }
 
 export interface KeepOptions {
   log: LineLog
-  /** Resolves when the service can use its database; it loads its code meanwhile. */
+  /** Resolves when the service can use its database; meanwhile it loads its code. */
   whenDatabaseAnswers: () => Promise<void>
 }
 
@@ -70,7 +70,7 @@ export function keepService({ log, whenDatabaseAnswers }: KeepOptions): KeptServ
       if (code === CANNOT_START && neverReady) return 1
       failures = performance.now() - began > STEADY_MS ? 0 : failures + 1
       const waitMs = backOffMs(failures)
-      const how = signal === null ? `ended with code ${code}` : `was ended by ${signal}`
+      const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`
       log.error({}, `the service process ${how}; starting it again${waitMs > 0 ? ` in ${waitMs / 1000} s` : ''}`)
       await delay(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return 0
@@ -94,8 +94,8 @@ export const backOffMs = (failures: number): number =>
   failures === 0 ? 0 : Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (failures - 1))
 
 /**
- * In a session of its own: Ctrl+C on a terminal is then heard by the parent alone, which hands it on once. The process may
- * ask for a garbage collection, because it does so when its start is over.
+ * In its own session: Ctrl+C on a terminal then only reaches the parent, which forwards it once. The process may
+ * request a garbage collection, which it does when its start is complete.
  */
 function forkService(guard: string[]): ChildProcess {
   const [execPath, ...execArgv] = [...guard, process.execPath, ...process.execArgv, '--expose-gc']

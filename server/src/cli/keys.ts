@@ -1,4 +1,4 @@
-/** `sluice keys rotate`: after a new key was put first in ENCRYPTION_KEY, everything is sealed again with it. */
+/** `sluice keys rotate`: after a new key was put first in ENCRYPTION_KEY, re-encrypts everything with it. */
 import { readConfig } from '../config/config.ts'
 import { type RotationProgress, rotateKeys } from '../database/key-rotation.ts'
 import { openOrJoinStore } from '../database/store.ts'
@@ -12,7 +12,7 @@ export async function rotate(): Promise<number> {
   try {
     const all = await rotateKeys(services.db, services.box, show, stop.signal)
     if (stop.signal.aborted) {
-      console.log('Stopped. Nothing is lost by that; run it again to go on.')
+      console.log('Stopped. Nothing is lost; run it again to continue.')
       return 1
     }
     return conclude(all)
@@ -23,16 +23,16 @@ export async function rotate(): Promise<number> {
 }
 
 const show = ({ table, sealed, lost }: RotationProgress): void =>
-  console.log(`${table}: ${sealed} encrypted again${lost.length > 0 ? `, ${lost.length} cannot be opened` : ''}`)
+  console.log(`${table}: ${sealed} re-encrypted${lost.length > 0 ? `, ${lost.length} cannot be decrypted` : ''}`)
 
 function conclude(all: RotationProgress[]): number {
   const lost = all.flatMap(({ table, lost }) => lost.map((id) => `${table} ${id}`))
   if (lost.length === 0) {
-    console.log('Everything is encrypted with the first key of ENCRYPTION_KEY; the others can be removed.')
+    console.log('Everything is encrypted with the first key of ENCRYPTION_KEY; the other keys can be removed.')
     return 0
   }
   console.log(
-    `These cannot be opened with any key of ENCRYPTION_KEY and stay as they are; add their key, or save them again:`,
+    `These cannot be decrypted with any key of ENCRYPTION_KEY and were left unchanged; add their key, or save them again:`,
   )
   for (const each of lost) console.log(`  ${each}`)
   return 1

@@ -1,4 +1,4 @@
-/** The roles of a service in one process: what they need, their start, and an orderly end (end.ts). */
+/** The roles of a service in one process: their dependencies, start, and orderly shutdown (end.ts). */
 import { cellSettings } from '../cell/settings.ts'
 import { type Config, completeAddresses, readConfig } from '../config/config.ts'
 import type { Store } from '../database/store.ts'
@@ -12,14 +12,14 @@ import { requireTemporaryFolder } from './temporary-folder.ts'
 export const ALL_ROLES: RoleName[] = ['api', 'worker', 'scheduler']
 
 interface RunningRole {
-  /** Ends when its work is done, or hands it over when the signal says that time is up. */
+  /** Finishes its work, or hands it over when the signal says that time is up. */
   stop(deadline: AbortSignal): Promise<void>
 }
 
 export interface RoleOptions {
-  /** How the database is opened, where it is not this process that keeps the embedded one. */
+  /** How the database is opened, if this process does not run the embedded one itself. */
   open?: (config: Config) => Store
-  /** Called when all roles have started, before anybody else is told. */
+  /** Called when all roles have started, before it is announced. */
   onReady?: (port: number) => Promise<void>
 }
 
@@ -33,17 +33,17 @@ const startRole: Record<RoleName, (services: Services) => Promise<RunningRole>> 
   scheduler: async (services) => (await loadRole.scheduler()).startScheduler(services),
 }
 
-/** Loads the code of a role, which takes longer than all the rest of its start. */
+/** Loads the code of a role, which takes longer than the rest of its start. */
 export const loadRole = {
   api: () => import('../http/app.ts'),
   worker: () => import('../runs/worker.ts'),
   scheduler: () => import('../scheduler/scheduler.ts'),
 }
 
-/** One role as a process of its own. When it crashes it ends: whoever runs it starts it again. */
+/** One role as a separate process. When it crashes it exits, and its supervisor is expected to restart it. */
 export const runRole = (role: RoleName): Promise<number> => runRoles([role], readConfig())
 
-/** Runs until it is asked to end, or crashes; gives the exit code. */
+/** Runs until it is asked to shut down, or crashes; returns the exit code. */
 export async function runRoles(roles: RoleName[], config: Config, options: RoleOptions = {}): Promise<number> {
   requireTemporaryFolder()
   const log = createLog(config)
@@ -57,7 +57,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     announce(services, roles)
     if (roles.some((role) => role !== 'scheduler')) void warnAboutModules(services)
     const stopping = new AbortController()
-    // After the announcement: what is started for it must not hold up those who wait for the service.
+    // After the announcement, because this must not delay those who wait for the service.
     if (roles.includes('api')) void proveSandbox(services, stopping.signal)
     setTimeout(shrinkHeap, SETTLE_MS).unref()
     await end.begun
@@ -65,10 +65,10 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     log.info('stopping')
     await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))
   } finally {
-    // Roles are left only where a later one did not start.
+    // Roles are only left here if a later one did not start.
     await Promise.all(running.map((role) => role.stop(AbortSignal.abort())))
     await services.close()
-    // Everything is closed; whatever still keeps the process alive must not keep it from ending.
+    // Everything is closed; whatever still keeps the process alive must not prevent it from exiting.
     setTimeout(() => process.exit(), LINGERS_AT_MOST_MS).unref()
   }
   log.info('stopped')
@@ -86,7 +86,7 @@ async function startApi(services: Services): Promise<RunningRole> {
   return { stop: (deadline) => closeApp(app, deadline) }
 }
 
-/** A process without the API has nothing else that can be asked how it is. */
+/** A process without the API has no other health endpoint. */
 async function startHealth(services: Services): Promise<RunningRole> {
   const { createHealthApp } = await import('../http/health-app.ts')
   const app = await createHealthApp(services)
@@ -106,14 +106,14 @@ async function closeApp(app: ListeningApp, deadline: AbortSignal): Promise<void>
   await closed
 }
 
-/** Custom sources are refused where the sandbox does not hold; whoever runs the service should hear it at once. */
+/** Custom sources are refused if the sandbox does not work; the operator should learn that at once. */
 async function proveSandbox(services: Services, stopped: AbortSignal): Promise<void> {
   const { ok, reason } = await services.calls.selfTest()
   services.state.sandbox = ok ? (services.config.SANDBOX === 'none' ? 'none' : 'ok') : reason
   if (!ok && !stopped.aborted) services.log.warn(`custom sources are disabled: ${reason}`)
 }
 
-/** Custom sources go on without a module that is not installed; their authors cannot know why it is missing. */
+/** Custom sources work without a module that is not installed, but their authors cannot know why it is missing. */
 async function warnAboutModules({ config, log }: Services): Promise<void> {
   if (config.CELL_MODULES.length === 0) return
   const { describeMissingModules } = await import('../cell/module-problems.ts')
@@ -122,10 +122,10 @@ async function warnAboutModules({ config, log }: Services): Promise<void> {
 
 const LISTEN_PROBLEMS: Record<string, (host: string, port: number, setting: string) => string> = {
   EADDRINUSE: (host, port, setting) =>
-    `Port ${port} on ${host} is taken by another program; stop it, or set ${setting} to another one.`,
+    `Port ${port} on ${host} is in use by another program; stop it, or set ${setting} to another port.`,
   EACCES: (_host, port, setting) => `This user may not listen on port ${port}; set ${setting} to 1024 or more.`,
   EADDRNOTAVAIL: (host) => `This machine does not have the address ${host}; set HOST to one it has.`,
-  ENOTFOUND: (host) => `The name ${host} is not known; set HOST to an address of this machine.`,
+  ENOTFOUND: (host) => `The name ${host} cannot be resolved; set HOST to an address of this machine.`,
 }
 
 const explainListening = (host: string, port: number, setting: string) => (error: NodeJS.ErrnoException) => {
@@ -139,7 +139,7 @@ function announce(services: Services, roles: RoleName[]): void {
     log.warn('JWT_SECRET_KEY is shorter than 32 characters; use a longer one')
   if (config.SANDBOX === 'none')
     log.warn(
-      'SANDBOX=none: custom sources run WITHOUT the cell and can do whatever this process can; never let others than you write them',
+      'SANDBOX=none: custom sources run WITHOUT the cell and can do whatever this process can; use this only if you trust every author',
     )
   if (!roles.includes('api')) return void console.log(`Sluice ${roles.join(' and ')} is running; press Ctrl+C to stop.`)
   const base = config.PUBLIC_URL

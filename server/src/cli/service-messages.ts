@@ -1,7 +1,7 @@
-/** What `sluice start` and its service process say to each other. */
+/** The messages between `sluice start` and its service process. */
 export interface ToService {
   type: 'begin'
-  /** Where an earlier one listened, so that PORT=0 stays at one address. */
+  /** The port of the previous service process, so that PORT=0 keeps its address. */
   port: number | null
 }
 
@@ -10,5 +10,5 @@ export interface FromService {
   port: number
 }
 
-/** The exit code of a service process that lacks something which only an operator can give, and has said what. */
+/** The exit code of a service process that failed for a reason the operator has to fix, and has reported it. */
 export const CANNOT_START = 78

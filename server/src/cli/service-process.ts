@@ -1,6 +1,6 @@
 /**
- * The process that holds all roles of `sluice start`. Its parent (start.ts) keeps the database, and starts this process
- * again when it ends. It loads its code while the database starts, and goes on when it is told to.
+ * The process that runs all roles of `sluice start`. Its parent (start.ts) keeps the database, and restarts this
+ * process when it exits. It loads its code while the database starts, and continues when the parent tells it to.
  */
 import { readConfig } from '../config/config.ts'
 import { joinStore } from '../database/store.ts'
@@ -8,14 +8,14 @@ import { isExpected } from '../errors.ts'
 import { ALL_ROLES, loadRole, runRoles } from './roles.ts'
 import { CANNOT_START, type FromService, type ToService } from './service-messages.ts'
 
-/** Loading leaves a heap behind that is half garbage, and V8 keeps it for as long as nothing happens. */
+/** Loading leaves a heap behind that is half garbage, and V8 keeps it while the process is idle. */
 const COLLECT_AFTER_MS = 2000
 
 const begun = new Promise<ToService>((resolve) => process.once('message', resolve))
-// The kernel ends us with our parent where it can (PDEATHSIG); this is for where it cannot.
+// The kernel ends this process with its parent where supported (PDEATHSIG); this is the fallback.
 process.once('disconnect', () => process.exit(1))
 
-/** Resolves when it is on its way, whatever happens to this process then. */
+/** Resolves when the message is sent, whatever happens to this process then. */
 const tellParent = (message: FromService) =>
   new Promise<void>((resolve) => process.send!(message, undefined, undefined, () => resolve()))
 

@@ -57,7 +57,7 @@ export async function pushSource(file: string, options: Options): Promise<number
   const saved = await service.call<SavedSource>('GET', place)
   const name = options['--name']
   if (saved.code === code && name === undefined) {
-    console.log(`${sourceName} has this code already ${streams}`)
+    console.log(`${sourceName} already has this code ${streams}`)
     return 0
   }
   await service.call('PUT', place, { code, ...(name !== undefined && { name }) })
@@ -93,7 +93,7 @@ export async function previewSource(file: string, options: Options): Promise<num
   return 1
 }
 
-/** Null where the code is not valid; what was found is written out either way. */
+/** Null if the code is invalid; findings are printed either way. */
 async function validate(service: ServiceClient, file: string, code: string): Promise<Validation | null> {
   const result = await service.call<Validation>('POST', '/api/custom-sources/validate', { code })
   for (const { line, column, severity, message } of [...result.errors, ...result.warnings])
@@ -104,11 +104,11 @@ async function validate(service: ServiceClient, file: string, code: string): Pro
 function chooseStream({ extracted_streams }: Validation): string {
   const [first] = extracted_streams ?? []
   if (first === undefined || first === 'dynamic')
-    throw new UsageError('The code alone does not say which streams there are; choose one with --stream')
+    throw new UsageError('The streams cannot be determined from the code; choose one with --stream')
   return first
 }
 
-/** Where in the author's file an exception came from, by the last line of its traceback. */
+/** The position in the author's file that an exception came from, by the last line of its traceback. */
 function place(file: string, logs: string[]): string {
   const line = logs.findLast((each) => /File "source\.py", line \d+/.test(each))?.match(/line (\d+)/)?.[1]
   return line === undefined ? file : `${file}:${line}`

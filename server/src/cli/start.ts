@@ -1,7 +1,7 @@
 /**
- * `sluice start`: the parent process. It owns the embedded database where there is one, and keeps the one process that
- * holds all roles (keep-service.ts): when that crashes or is killed it comes back by itself, and the database stays up
- * meanwhile. The parent loads next to nothing, because it is there as long as the platform is.
+ * `sluice start`: the parent process. It owns the embedded database if there is one, and keeps the process that runs
+ * all roles (keep-service.ts): when that crashes or is killed it is restarted, and the database stays up meanwhile. The
+ * parent loads almost nothing, because it lives as long as the platform.
  */
 import { readConfig } from '../config/config.ts'
 import { openStore } from '../database/store.ts'
@@ -9,7 +9,7 @@ import { createLineLog } from '../log-lines.ts'
 import { watchForEnd } from './end.ts'
 import { keepService } from './keep-service.ts'
 
-/** The service process has less than this after DRAIN_SECONDS, so that the database ends in order too. */
+/** The service process has less than this after DRAIN_SECONDS, so that the database shuts down in order too. */
 const CLOSE_MS = 1800
 
 export async function start(): Promise<number> {
@@ -33,7 +33,7 @@ export async function start(): Promise<number> {
     await store.close()
     return end.crashed() ? 1 : code
   } finally {
-    // Where the database did not start, the process that waits for it is still there.
+    // If the database did not start, the process that waits for it is still running.
     service.kill()
     await service.over
   }

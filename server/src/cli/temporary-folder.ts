@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { OperatorError } from '../errors.ts'
 
-/** Executors and conversions write there. Without it they would fail one by one, each with an error of its own. */
+/** Executors and conversions write there. Without it they would fail one by one, each with a different error. */
 export function requireTemporaryFolder(): void {
   const folder = tmpdir()
   let problem: string | undefined

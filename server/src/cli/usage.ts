@@ -1,29 +1,29 @@
-/** Reads the arguments of `sluice`. Whatever is not known is refused: a mistyped word must not run something else. */
+/** Parses the arguments of `sluice`. Anything unknown is refused: a typo must not run something else. */
 import { settings } from '../config/settings.ts'
 import { nearest } from '../connectors/settings/nearest.ts'
 import { OperatorError } from '../errors.ts'
 
-/** A command that cannot be run as it was written. */
+/** A command line that cannot be run as written. */
 export class UsageError extends OperatorError {}
 
 export interface Command {
   /** One word, or two: `keys rotate`. */
   name: string
-  /** What must follow the name, as the usage calls it. */
+  /** The arguments that must follow the name, as the usage shows them. */
   parameters?: string[]
-  /** Each with what its value is called: `--stream` → `NAME`. */
+  /** Options with the name of their value: `--stream` → `NAME`. */
   options?: Record<string, string>
   about: string
   run(values: string[], options: Record<string, string>): Promise<number>
 }
 
-/** How a command is written, without `sluice`. */
+/** The usage of a command, without `sluice`. */
 export const usageOf = ({ name, parameters = [], options = {} }: Command): string =>
   [name, ...parameters, ...Object.entries(options).map(([option, value]) => `[${option} ${value}]`)].join(' ')
 
 const HELP = ['--help', '-h']
 
-/** `values` is null where the command was only asked how it is used. */
+/** `values` is null if only the usage was requested. */
 export function readCommand(
   args: string[],
   commands: readonly Command[],
@@ -42,7 +42,7 @@ export function readCommand(
   return { command, values: rest, options }
 }
 
-/** `--name value` or `--name=value`, wherever they stand; everything else is left. */
+/** `--name value` or `--name=value`, at any position; the rest is returned. */
 function takeOptions(
   given: string[],
   command: Command,
@@ -80,7 +80,7 @@ function describeUnknown([first = '', second]: string[], commands: readonly Comm
 
 const firstWords = (names: string[]) => [...new Set(names.map((name) => name.split(' ')[0]!))]
 
-/** Settings are what people most often try to give as options. */
+/** People often try to pass settings as options. */
 function describeOption(command: Command | null, given: string): string {
   const here = ['sluice', command?.name].filter(Boolean).join(' ')
   const option = given.split('=')[0]!

@@ -1,6 +1,6 @@
 /**
- * The only reader of the environment, once, by the list in settings.ts. All problems are collected and told in one
- * message, and a secret's value is never repeated in it.
+ * The only reader of the environment, by the list in settings.ts. All problems are reported in one message, and the
+ * value of a secret is never repeated in it.
  */
 import { hostname } from 'node:os'
 import path from 'node:path'
@@ -36,7 +36,7 @@ export interface Config extends Environment {
   IDP_REDIRECT_URL: string
   /** Which settings came from the environment. */
   given: ReadonlySet<string>
-  /** Names this process among many: shown in logs and on the runs that it holds. */
+  /** Identifies this process among many: shown in logs and on the runs that it holds. */
   instance: string
 }
 
@@ -47,7 +47,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   if (config.DATABASE_URL) {
     for (const name of ['JWT_SECRET_KEY', 'ENCRYPTION_KEY'] as const)
       if (!env[name]?.trim())
-        problems.push(`${name}: nothing was given; it is required with DATABASE_URL, so that all machines share it`)
+        problems.push(`${name}: is not set; it is required with DATABASE_URL, so that all machines share it`)
   }
   const idp = [
     'IDP_ISSUER',
@@ -58,17 +58,14 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     'IDP_USERINFO_URL',
   ] as const
   if (idp.some((name) => config[name])) {
-    if (!config.IDP_CLIENT_ID)
-      problems.push('IDP_CLIENT_ID: nothing was given; it is required with the other IDP_ settings')
+    if (!config.IDP_CLIENT_ID) problems.push('IDP_CLIENT_ID: is not set; it is required with the other IDP_ settings')
     const plain = config.IDP_AUTHORIZE_URL && config.IDP_TOKEN_URL && config.IDP_USERINFO_URL
     if (!config.IDP_ISSUER && !plain)
-      problems.push(
-        'IDP_ISSUER: nothing was given; give it, or all of IDP_AUTHORIZE_URL, IDP_TOKEN_URL and IDP_USERINFO_URL',
-      )
+      problems.push('IDP_ISSUER: is not set; set it, or all of IDP_AUTHORIZE_URL, IDP_TOKEN_URL and IDP_USERINFO_URL')
   }
   if (config.BLOB_URL?.startsWith('s3:')) {
     for (const name of ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const)
-      if (!config[name]) problems.push(`${name}: nothing was given; it is required with an s3 BLOB_URL`)
+      if (!config[name]) problems.push(`${name}: is not set; it is required with an s3 BLOB_URL`)
   }
   if (problems.length > 0) throw new ConfigError(problems)
 
@@ -77,7 +74,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   return completeAddresses({ ...config, given, instance: `${hostname()}:${process.pid}` }, config.PORT)
 }
 
-/** What a command that calls a service needs to know of it. */
+/** The settings of commands that call a service. */
 export function readClientConfig(env: Record<string, string | undefined> = process.env): ClientConfig {
   const problems: string[] = []
   const config = readValues(clientSettings, env, problems)
@@ -110,7 +107,7 @@ function readValues(
   return values
 }
 
-/** Fills in the addresses that follow from the port, which is known only after listening when PORT is 0. */
+/** Fills in the addresses that depend on the port, which is known only after listening if PORT is 0. */
 export function completeAddresses(config: Config, port: number): Config {
   const host =
     config.HOST === '0.0.0.0' || config.HOST === '::'
@@ -130,10 +127,10 @@ export function completeAddresses(config: Config, port: number): Config {
   }
 }
 
-/** A password may stand in any address. */
+/** Any address may contain a password. */
 const withoutPassword = (value: string): string => value.replace(/(?<=\/\/[^/?#]*:)[^/?#]*(?=@)/, '********')
 
-/** The effective settings for people to read, secrets masked. */
+/** The effective settings for display, secrets masked. */
 export function describeConfig(config: Config): { name: string; value: string; given: boolean }[] {
   return Object.entries(settings).map(([name, declared]) => {
     const setting = declared as Setting<unknown>

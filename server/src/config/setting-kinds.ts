@@ -1,4 +1,4 @@
-/** The kinds of settings there are: how each is read from text, and what is allowed. */
+/** The kinds of settings: how each is parsed, and what is allowed. */
 
 import { parseRange } from '../egress/addresses.ts'
 import { parseAllow } from '../egress/allow-list.ts'
@@ -8,9 +8,9 @@ export class Refused extends Error {}
 
 export interface Setting<T> {
   parse: (text: string) => T
-  /** Undefined means: no value unless given. */
+  /** Undefined means no value unless set. */
   default: T
-  /** How the default reads in the documentation, where it is computed. */
+  /** How the default is shown in the documentation, if it is computed. */
   shown?: string
   allowed: string
   about: string
@@ -87,7 +87,7 @@ export const moduleList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
     const names = list.parse(value)
     const wrong = names.filter((name) => !MODULE.test(name))
     if (wrong.length > 0)
-      throw new Refused(`${moduleList.allowed} (${wrong.map((name) => `"${name}"`).join(', ')} cannot be one)`)
+      throw new Refused(`${moduleList.allowed} (${wrong.map((name) => `"${name}"`).join(', ')} is not a module name)`)
     return [...new Set(names)]
   },
 }
@@ -104,7 +104,7 @@ export const allowList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
 
 /** A key is 32 bytes in hex or base64, or a long text that is hashed to one. */
 export const keyRing: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
-  allowed: 'a comma separated list of keys of at least 32 characters; the first one writes, all of them read',
+  allowed: 'a comma separated list of keys of at least 32 characters; the first one encrypts, all of them decrypt',
   parse(value) {
     const keys = list.parse(value)
     if (keys.length === 0 || keys.some((key) => key.length < 32)) throw new Refused(keyRing.allowed)

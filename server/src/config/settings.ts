@@ -22,47 +22,47 @@ export const settings = {
   PUBLIC_URL: {
     ...optional(url('http:', 'https:')),
     shown: 'http://HOST:PORT',
-    about: 'Address under which people and identity providers reach the service.',
+    about: 'URL under which people and identity providers reach the service.',
   },
   FRONTEND_URL: {
     ...optional(url('http:', 'https:')),
     shown: 'PUBLIC_URL',
     about:
-      'Address of the web console: invitation links and sign-in redirects go there, and it alone may call the API from a browser of another origin.',
+      'URL of the web console: invitation links and sign-in redirects go there, and it is the only other origin that may call the API from a browser.',
   },
   DATA_DIR: {
     ...text('a folder'),
     default: './data',
-    about: 'Folder for everything that is kept: the embedded database, blobs and generated secrets.',
+    about: 'Folder for all stored data: the embedded database, blobs and generated secrets.',
   },
   DATABASE_URL: {
     ...optional(url('postgres:', 'postgresql:')),
     secret: true,
     shown: 'the embedded PostgreSQL',
     about:
-      'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it. `sslmode` in it means what libpq means by it; `sslrootcert`, `sslcert` and `sslkey` name files.',
+      'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it. `sslmode` has the same meaning as in libpq; `sslrootcert`, `sslcert` and `sslkey` name files.',
   },
   DATABASE_POOL: {
     ...optional(integer(2, 500)),
     shown: '10 for the API, 4 for a worker or a scheduler, added up for roles in one process',
     about:
-      'Connections to the database that one process uses at most for requests, logs and tidying. Beside them a process has up to three for claims, leases and schedules, and one that listens.',
+      'The maximum number of database connections that one process uses for requests, logs and cleanup. In addition, a process has up to three for claims, leases and schedules, and one that listens.',
   },
   BLOB_URL: {
     ...optional(url('file:', 's3:')),
     shown: 'DATA_DIR/blobs',
-    about: 'Where outputs and logs lie: file:///folder or s3://bucket/prefix.',
+    about: 'Where outputs and logs are stored: file:///folder or s3://bucket/prefix.',
   },
   ENCRYPTION_KEY: {
     ...optional(keyRing),
     secret: true,
-    shown: 'made at the first start, kept under DATA_DIR',
+    shown: 'generated at the first start, stored in DATA_DIR',
     about: 'Keys that encrypt configurations at rest.',
   },
   JWT_SECRET_KEY: {
     ...optional(atLeast(8)),
     secret: true,
-    shown: 'made at the first start, kept under DATA_DIR',
+    shown: 'generated at the first start, stored in DATA_DIR',
     about: 'Signing secret of tokens. Use 32 characters or more.',
   },
   JWT_ALGORITHM: {
@@ -75,12 +75,12 @@ export const settings = {
   SIGNUP: {
     ...oneOf('open', 'invited'),
     default: 'open' as const,
-    about: 'Who may register: anybody, or only holders of an invitation.',
+    about: 'Who may register: anyone, or only people with an invitation.',
   },
   INVITATION_DAYS: { ...integer(1, 365), default: 7, about: 'Lifetime of an invitation.' },
   IDP_ISSUER: {
     ...optional(url('http:', 'https:')),
-    about: 'Issuer of an OpenID Connect identity provider; its other addresses are discovered.',
+    about: 'Issuer of an OpenID Connect identity provider; its endpoints are discovered.',
   },
   IDP_CLIENT_ID: { ...optional(text()), about: 'Client id at the identity provider.' },
   IDP_CLIENT_SECRET: { ...optional(text()), secret: true, about: 'Client secret at the identity provider.' },
@@ -98,60 +98,61 @@ export const settings = {
   IDP_SCOPE: {
     ...optional(text()),
     shown: 'openid email profile',
-    about: 'Scopes asked for at the identity provider.',
+    about: 'Scopes requested from the identity provider.',
   },
   SECRETS: {
     ...oneOf('readable', 'write_only'),
     default: 'readable' as const,
     about:
-      '`readable`: those who may write see the secrets in configurations. `write_only`: nobody sees a secret again once it is saved.',
+      '`readable`: members with write permission see the secrets in configurations. `write_only`: a saved secret is never shown again.',
   },
   EGRESS_ALLOW: {
     ...allowList,
     default: [] as string[],
-    about: 'CIDRs, host names and host:port that connectors and tenant code may reach although they are private.',
+    about: 'Private CIDRs, host names and host:port that connectors and tenant code may reach.',
   },
-  WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes at a time.' },
-  ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Runs of one organization that execute at a time.' },
+  WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes concurrently.' },
+  ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Concurrent runs of one organization.' },
   ORG_MAX_PIPELINES: {
     ...optional(integer(1, 10_000_000)),
-    about: 'Pipelines that one organization may have; one more is refused with 409.',
+    about: 'The maximum number of pipelines of one organization; more are refused with 409.',
   },
   ORG_MAX_PENDING_RUNS: {
     ...optional(integer(1, 10_000_000)),
-    about: 'Runs of one organization that may wait; triggering one more is refused with 429.',
+    about: 'The maximum number of pending runs of one organization; more are refused with 429.',
   },
   RUN_TIMEOUT_MINUTES: {
     ...integer(1, 525_600),
     default: 720,
-    about: 'A run that takes longer fails. A pipeline may ask for less, never for more.',
+    about: 'A run that takes longer fails. A pipeline may set a lower limit, never a higher one.',
   },
   CALL_CONCURRENCY: {
     ...integer(2, 1000),
     default: 8,
     about:
-      'Checks, lists of streams, previews and validations that one API process has under way at a time, each in a process of its own; one organization gets half of them at most.',
+      'Concurrent checks, stream listings, previews and validations per API process, each in its own process; one organization gets at most half of them.',
   },
   CALL_MEMORY_MB: {
     ...integer(128, 65_536),
     default: 256,
-    about: 'A check or preview whose process grows past this fails.',
+    about: 'A check or preview whose process uses more memory fails.',
   },
-  RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor grows past this fails.' },
+  RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor uses more memory fails.' },
   RUN_CHECKPOINT_MS: {
     ...integer(50, 600_000),
     default: 5000,
-    about: 'How often at least a run saves how far it came, while it has something to save.',
+    about: 'The longest time between two checkpoints of a run, while it makes progress.',
   },
   RUN_LEASE_SECONDS: {
     ...integer(2, 300),
     default: 15,
-    about: 'A run whose worker was not heard of for this long is taken over by another one.',
+    about: 'A run whose worker has not renewed its lease for this long is taken over by another worker.',
   },
   RUN_LOG_MB: {
     ...integer(1, 1024),
     default: 16,
-    about: 'What the log of a run may hold. Of a longer one the first and the last half of this are kept.',
+    about:
+      'The maximum size of the log of a run. Of a longer log, the beginning and the end are kept, half of this size each.',
   },
   RUN_RETENTION_DAYS: {
     ...integer(1, 36_500),
@@ -161,12 +162,12 @@ export const settings = {
   DRAIN_SECONDS: {
     ...integer(0, 3600),
     default: 8,
-    about: 'At SIGTERM running work gets this long; the process ends at most 2 s later.',
+    about: 'How long work in progress may continue after SIGTERM; the process exits at most 2 s later.',
   },
   ORG_STORAGE_GB: {
     ...optional(integer(1, 1_000_000)),
     shown: 'no limit',
-    about: 'Storage that the outputs of one organization may take.',
+    about: 'The maximum storage for the outputs of one organization.',
   },
   CELL_MEMORY_MB: { ...integer(64, 65_536), default: 512, about: 'Memory of one Python cell.' },
   CELL_CPU_SECONDS: { ...integer(1, 1_000_000), default: 3600, about: 'CPU time of one run of a custom source.' },
@@ -174,12 +175,12 @@ export const settings = {
   CELL_MAX_RECORDS: {
     ...optional(integer(1, 2 ** 48)),
     shown: 'no limit',
-    about: 'Records that one run of a custom source may give.',
+    about: 'Records that one run of a custom source may yield.',
   },
   CELL_MAX_BYTES: {
     ...optional(integer(1024, 2 ** 48)),
     shown: 'no limit',
-    about: 'Bytes that one run of a custom source may give.',
+    about: 'Bytes that one run of a custom source may yield.',
   },
   CELL_LOG_BYTES: {
     ...integer(1024, 2 ** 30),
@@ -215,7 +216,7 @@ export const settings = {
   HEALTH_PORT: {
     ...optional(integer(1, 65535)),
     about:
-      'Port on which a worker or scheduler of its own answers /healthz, /readyz and /metrics; the API has them on PORT.',
+      'Port on which a separate worker or scheduler process answers /healthz, /readyz and /metrics; the API has them on PORT.',
   },
   METRICS_TOKEN: {
     ...optional(atLeast(8)),
@@ -229,7 +230,7 @@ export const settings = {
   TRUSTED_PROXIES: {
     ...addressList,
     default: [] as string[],
-    about: 'Addresses and CIDRs of proxies whose X-Forwarded-For is believed.',
+    about: 'Addresses and CIDRs of proxies whose X-Forwarded-For is trusted.',
   },
   LOG_LEVEL: {
     ...oneOf('debug', 'info', 'warn', 'error', 'silent'),

@@ -1,6 +1,6 @@
 /**
- * The data folder: who uses it, and the secrets that were made for it. One service uses it at a time. The lock is an
- * abstract unix socket named after the folder, which the kernel lets go of when its holder dies, however it dies.
+ * The data folder: its lock, and the secrets generated for it. Only one service uses it at a time. The lock is an
+ * abstract unix socket named after the folder, which the kernel releases when its holder dies, however it dies.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import {
@@ -30,7 +30,7 @@ export interface Secrets {
   database_password: string
 }
 
-/** Makes it where it is missing, and gives its path without links. */
+/** Creates it if it is missing, and returns its path with links resolved. */
 export function makeDataFolder(folder: string): string {
   try {
     makeFolders(folder)
@@ -38,12 +38,12 @@ export function makeDataFolder(folder: string): string {
     return realpathSync(folder)
   } catch (error) {
     throw new DataFolderError(
-      `The data folder ${folder} cannot be made or written to (${(error as NodeJS.ErrnoException).code}); set DATA_DIR to a folder that this user may write to.`,
+      `The data folder ${folder} cannot be created or written to (${(error as NodeJS.ErrnoException).code}); set DATA_DIR to a folder that this user may write to.`,
     )
   }
 }
 
-/** The `recursive` of Node's own mkdir tries for ever where the kernel lets nobody make a folder, as below /proc. */
+/** Node's own recursive mkdir loops forever where the kernel refuses to create a folder, as below /proc. */
 function makeFolders(folder: string): void {
   const missing: string[] = []
   for (let at = folder; !existsSync(at) && at !== path.dirname(at); at = path.dirname(at)) missing.push(at)
@@ -51,7 +51,7 @@ function makeFolders(folder: string): void {
     try {
       mkdirSync(each, { mode: 0o700 })
     } catch (error) {
-      // Two that start at once make the same folders.
+      // Two services that start at the same time create the same folders.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !existsSync(each)) throw error
     }
   }
@@ -81,7 +81,7 @@ const listen = (server: Server, name: string) =>
     server.listen(name, resolve)
   })
 
-/** Secrets made at the first start. Written whole and synced before they are used. */
+/** Secrets are generated at the first start. They are written completely and synced before they are used. */
 export function readOrMakeSecrets(folder: string): Secrets {
   const file = path.join(folder, 'secrets.json')
   try {
@@ -94,7 +94,7 @@ export function readOrMakeSecrets(folder: string): Secrets {
       )
     if (code !== 'ENOENT')
       throw new DataFolderError(
-        `The secrets in ${file} cannot be read (${(error as Error).message}). Without them nothing that is encrypted opens: restore the file from a backup.`,
+        `The secrets in ${file} cannot be read (${(error as Error).message}). Without them, encrypted data cannot be decrypted: restore the file from a backup.`,
       )
   }
   const secrets: Secrets = {
@@ -106,7 +106,7 @@ export function readOrMakeSecrets(folder: string): Secrets {
     writeSynced(file, `${JSON.stringify(secrets, null, 2)}\n`)
   } catch (error) {
     throw new DataFolderError(
-      `The secrets of this installation cannot be written to ${file} (${(error as NodeJS.ErrnoException).code}); make room there, or set DATA_DIR to another folder.`,
+      `The secrets of this installation cannot be written to ${file} (${(error as NodeJS.ErrnoException).code}); free some space, or set DATA_DIR to another folder.`,
     )
   }
   return secrets

@@ -1,6 +1,6 @@
 /**
- * DATABASE_URL as connection settings. `sslmode` means what libpq means by it: the driver would take `require` for
- * `verify-full`, and has no `prefer` and no `allow`. Without sslmode the address is the driver's to read.
+ * DATABASE_URL as connection settings. `sslmode` has libpq's meaning: the driver would treat `require` as
+ * `verify-full`, and supports neither `prefer` nor `allow`. Without sslmode the driver parses the URL itself.
  */
 import { readFileSync } from 'node:fs'
 import type { ConnectionOptions } from 'node:tls'
@@ -15,10 +15,10 @@ export interface DatabaseAddress {
 }
 
 const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
-/** Of the driver alone, and meaning one thing only. */
+/** Only the driver has this mode, and its meaning is clear. */
 const NO_VERIFY = 'no-verify'
 
-/** What is read here and must not be read again by the driver. */
+/** Parameters handled here that the driver must not interpret again. */
 const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation']
 
 export function readDatabaseUrl(address: string): DatabaseAddress {
@@ -33,7 +33,8 @@ export function readDatabaseUrl(address: string): DatabaseAddress {
     ssl: { ...readFiles(parameters), ...options },
     ...(parameters.sslnegotiation === 'direct' && { sslnegotiation: 'direct' as const }),
   })
-  // As libpq has it: a root certificate makes `require` check the chain, and the system's ones are for `verify-full` alone.
+  // As in libpq: a root certificate makes `require` verify the chain, and the system's certificates are only used by
+  // `verify-full`.
   const { sslrootcert } = parameters
   switch (sslrootcert === 'system' ? 'verify-full' : mode) {
     case 'disable':
@@ -73,7 +74,9 @@ function readFiles({ sslrootcert, sslcert, sslkey }: Record<string, string | nul
   }
 }
 
-/** Tries which of the two the server takes, once per process. Where it takes neither, the first one says why. */
+/**
+ * Tries which of the two the server accepts, once per process. If it accepts neither, the error is that of the first.
+ */
 export async function chooseConnection({ connection, otherwise }: DatabaseAddress): Promise<ConnectionSettings> {
   if (otherwise === undefined || (await isAccepted(connection))) return connection
   return (await isAccepted(otherwise)) ? otherwise : connection

@@ -1,6 +1,6 @@
 /**
- * The connection to PostgreSQL: two pools, transactions and one listener. Timestamps come back as ISO 8601 strings in UTC
- * with all their digits, so a row can be answered as it is.
+ * The connection to PostgreSQL: two pools, transactions and one listener. Timestamps are returned as ISO 8601 strings
+ * in UTC with all their digits, so a row can be sent as a response unchanged.
  */
 import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
@@ -20,7 +20,7 @@ import { DatabaseUnavailable, isUnreachable } from './unreachable.ts'
 
 export { join, raw, type Statement, script, sql } from './sql.ts'
 
-/** SQLSTATEs that mean something to us. */
+/** SQLSTATEs that we handle. */
 export const UNIQUE_VIOLATION = '23505'
 export const FOREIGN_KEY_VIOLATION = '23503'
 export const DEADLOCK = '40P01'
@@ -37,22 +37,22 @@ export interface Queryable {
   query<Row>(statement: Statement): Promise<Row[]>
   /** The first row, or null. */
   first<Row>(statement: Statement): Promise<Row | null>
-  /** How many rows a change hit. */
+  /** The number of affected rows. */
   execute(statement: Statement): Promise<number>
 }
 
 export interface Connections extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
-  /** How long ago the database could not be reached, or went away in the middle of something. */
+  /** How long ago the database was last unreachable, or a connection broke in use. */
   steadyForMs(): number
 }
 
 export interface Database extends Connections {
-  /** Connections of their own, with short time limits, for what must not wait behind requests. */
+  /** Separate connections with short timeouts, for work that must not wait behind requests. */
   control: Connections
-  /** Hears NOTIFY; `onGap` is called whenever messages may have been missed, and once at the beginning. */
+  /** Listens for NOTIFY; `onGap` is called whenever messages may have been missed, and once at the beginning. */
   listen(channel: string, onMessage: (payload: string) => void, onGap?: () => void): Promise<() => Promise<void>>
-  /** Connections in use, idle and waited for. */
+  /** Connections in use and idle, and requests waiting for one. */
   usage(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
 }
@@ -69,13 +69,13 @@ const types = {
 }
 
 /**
- * '2026-01-02 03:04:05.6789+00' → '2026-01-02T03:04:05.678900Z'. Sessions run in UTC, so the zone is always +00. PostgreSQL
- * drops zeros at the end; with all six digits times sort as text too, and the strictest parsers take them.
+ * '2026-01-02 03:04:05.6789+00' → '2026-01-02T03:04:05.678900Z'. Sessions run in UTC, so the zone is always +00.
+ * PostgreSQL drops trailing zeros; with all six digits times also sort as text, and the strictest parsers accept them.
  */
 const isoTimestamp = (text: string): string =>
   `${text.slice(0, 10)}T${text.slice(11, 19)}.${text.slice(20, -3).padEnd(6, '0')}Z`
 
-/** The same for a time that goes into JSON made by PostgreSQL. */
+/** The same for a time in JSON built by PostgreSQL. */
 export const isoText = (time: string): Statement => raw(`to_char(${time}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
 
 export interface ConnectionSettings {
@@ -89,7 +89,7 @@ export interface ConnectionSettings {
   sslnegotiation?: 'direct'
 }
 
-/** Connections for claims, leases and ends of runs: few are needed, and slow lists never take them. */
+/** Connections for claims, leases and ends of runs: few are needed, and slow lists never occupy them. */
 const CONTROL_POOL = 3
 
 export function connectDatabase(
@@ -145,7 +145,7 @@ function openPool(
     max: size,
     onConnect: (client) => setUpSession(client, limits),
   })
-  // A connection that breaks while idle would otherwise end the process; the pool makes a new one by itself.
+  // An idle connection that breaks would otherwise end the process; the pool replaces it.
   pool.on('error', onError)
   const open = new Map<pg.PoolClient, Promise<unknown>>()
   const used = new Set<pg.PoolClient>()
@@ -160,7 +160,7 @@ function openPool(
     try {
       return await useClient(pool, used, work)
     } catch (error) {
-      // The other side is gone without a word. Each idle connection to it would cost somebody the same wait.
+      // The server is gone without a word. Each idle connection to it would cost the same wait.
       if (isAnswerMissing(error)) for (const client of open.keys()) if (!used.has(client)) dropConnection(client)
       if (!isUnreachable(error)) throw error
       faultAt = performance.now()
@@ -177,13 +177,13 @@ function openPool(
     },
     async close() {
       await pool.end()
-      // The pool only asks its connections to end; whoever stops or drops the database next needs them gone.
+      // The pool only asks its connections to close; the caller needs them gone before it stops or drops the database.
       await Promise.all(open.values())
     },
   }
 }
 
-/** A connection for as long as the work takes. One that broke, or whose answer never came, is not used again. */
+/** A connection for the duration of the work. One that broke, or whose answer never came, is not reused. */
 async function useClient<T>(
   pool: pg.Pool,
   used: Set<pg.PoolClient>,
@@ -192,7 +192,7 @@ async function useClient<T>(
   const client = await pool.connect()
   used.add(client)
   let broken: Error | undefined
-  // Between two queries a lost connection is told by this event alone.
+  // Between two queries, only this event reports a lost connection.
   const onLost = (error: Error) => {
     broken = error
   }
@@ -240,6 +240,6 @@ function queryable(run: (statement: Statement) => Promise<pg.QueryResult>): Quer
   }
 }
 
-/** Statements of a session that hold the same lock wait for each other; released with the transaction. */
+/** Transactions with the same lock key are serialized; the lock is released with the transaction. */
 export const lockForTransaction = (tx: Queryable, key: string) =>
   tx.execute(sql`SELECT pg_advisory_xact_lock(hashtextextended(${key}, 0))`)

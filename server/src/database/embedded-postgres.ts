@@ -1,9 +1,9 @@
 /**
- * The default database: a private PostgreSQL from the npm binaries, under the data folder. It listens on a unix socket
- * alone and asks for a random SCRAM password. It lives exactly as long as the service: it is a child that the kernel
- * ends when the service dies (PDEATHSIG), and one that was left behind all the same is stopped at the next start.
+ * The default database: a private PostgreSQL from the npm binaries, in the data folder. It only listens on a unix
+ * socket and requires a random SCRAM password. It lives exactly as long as the service: it is a child that the kernel
+ * ends when the service dies (PDEATHSIG), and one that was left behind anyway is stopped at the next start.
  *
- * It leads a session of its own. Ctrl+C on a terminal signals the whole process group, and the database must outlive the
+ * It leads its own session. Ctrl+C on a terminal signals the whole process group, and the database must outlive the
  * work that is being finished.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -25,16 +25,16 @@ import {
 import { HELD_ELSEWHERE, heldElsewhere, holdFolder, stopLeftover } from './postgres-leftover.ts'
 
 const POSTGRES_MAJOR = '18'
-/** sun_path holds 108 bytes with its NUL. */
+/** sun_path holds 108 bytes including the NUL. */
 const SOCKET_FOLDER_BYTES = 107 - '/.s.PGSQL.5432'.length
 const START_MS = 60_000
 const STOP_MS = 5000
-/** Of postmaster.pid, counted from 0. */
+/** The line index in postmaster.pid. */
 const STATUS_LINE = 7
 
 export interface EmbeddedPostgres {
   connection: ConnectionSettings
-  /** Resolves when the server process has ended, with what it said last. */
+  /** Resolves when the server process has exited, with its last output. */
   ended: Promise<string>
   stop(): Promise<void>
 }
@@ -70,7 +70,7 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
   return { connection: embeddedConnection(dataDir, password), ended, stop: () => stopChild(child, ended) }
 }
 
-/** How to reach the server of a data folder, whoever started it. */
+/** How to connect to the server of a data folder, whichever process started it. */
 export const embeddedConnection = (dataDir: string, password: string): ConnectionSettings => ({
   host: socketFolder(dataDir),
   user: 'sluice',
@@ -98,7 +98,7 @@ const SERVER_SETTINGS: string[] = Object.entries({
   max_parallel_workers_per_gather: '0',
 }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
-/** Under the data folder where its path is short enough for a socket, else in a folder of our own for temporary files. */
+/** In the data folder if its path is short enough for a socket, otherwise in our own folder for temporary files. */
 function socketFolder(dataDir: string): string {
   const folder = path.join(dataDir, 'socket')
   if (Buffer.byteLength(folder) <= SOCKET_FOLDER_BYTES) return folder
@@ -106,7 +106,7 @@ function socketFolder(dataDir: string): string {
   return path.join('/tmp', `sluice-${process.getuid?.() ?? 0}-${id}`)
 }
 
-/** No other user can enter it, nor put a link or a folder of their own in its place. */
+/** No other user can enter it, or put a link or folder in its place. */
 async function makeSocketFolder(dataDir: string, launcher: Launcher): Promise<string> {
   const folder = socketFolder(dataDir)
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -119,7 +119,7 @@ async function makeSocketFolder(dataDir: string, launcher: Launcher): Promise<st
     ))
   )
     throw new EmbeddedPostgresError(
-      `The folder ${folder} for the database's socket belongs to somebody else; remove it, or set DATA_DIR to a shorter path.`,
+      `The folder ${folder} for the database's socket belongs to another user; remove it, or set DATA_DIR to a shorter path.`,
     )
   giveFiles(folder, launcher)
   return folder
@@ -129,7 +129,7 @@ async function refuseOtherMajor(cluster: string): Promise<void> {
   const version = (await readFile(path.join(cluster, 'PG_VERSION'), 'utf8').catch(() => '')).trim()
   if (version !== '' && version !== POSTGRES_MAJOR)
     throw new EmbeddedPostgresError(
-      `The data in ${cluster} was written by PostgreSQL ${version}, and this Sluice brings PostgreSQL ${POSTGRES_MAJOR}. ` +
+      `The data in ${cluster} was written by PostgreSQL ${version}, and this Sluice includes PostgreSQL ${POSTGRES_MAJOR}. ` +
         `Start the Sluice version that wrote it, or run PostgreSQL ${version} on that folder, dump it with pg_dump and load it into a new database given as DATABASE_URL.`,
     )
 }
@@ -141,7 +141,7 @@ async function initialize(
   launcher: Launcher,
   dataDir: string,
 ): Promise<void> {
-  // Built beside its place and moved there, so that a start that was killed half-way leaves nothing that looks finished.
+  // Built next to its final place and renamed, so that an interrupted start leaves nothing that looks complete.
   const building = `${cluster}.new`
   await rm(building, { recursive: true, force: true })
   await mkdir(building, { mode: 0o700 })
@@ -163,8 +163,8 @@ async function initialize(
 }
 
 /**
- * The server writes into its pid file how far it is, which is also what pg_ctl reads; so the process that keeps it needs
- * no driver. However long it replays its log, it is waited for; one that never gets as far as that file is given up.
+ * The server reports its progress in its pid file, which pg_ctl reads too; so this process needs no driver. However
+ * long the server replays its WAL, we wait for it; if it does not even get as far as writing that file, we give up.
  */
 async function waitUntilReady(
   cluster: string,
@@ -177,11 +177,11 @@ async function waitUntilReady(
   const deadline = Date.now() + START_MS
   for (;;) {
     const found = readPidFile(cluster)
-    // In a container that started again a file that was left behind may well name the same number.
+    // In a restarted container, a leftover pid file may well contain the same pid.
     const ours = found !== null && found.pid === server.pid && found.written !== server.stale
     if (ours && found.status === 'ready') return
     if (over !== undefined)
-      throw new EmbeddedPostgresError(`The embedded PostgreSQL ended at its start. It said:\n${over}`)
+      throw new EmbeddedPostgresError(`The embedded PostgreSQL exited during startup. Its output:\n${over}`)
     if (!ours && Date.now() > deadline)
       throw new EmbeddedPostgresError(`The embedded PostgreSQL did not begin to start within ${START_MS / 1000} s.`)
     await delay(10)
@@ -201,7 +201,7 @@ function readPidFile(cluster: string): { pid: number; status: string; written: b
 
 async function stopChild(child: ChildProcess, ended: Promise<string>): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  // Fast shutdown: open transactions are rolled back, the log is flushed.
+  // Fast shutdown: open transactions are rolled back, the WAL is flushed.
   child.kill('SIGINT')
   const late = setTimeout(() => child.kill('SIGQUIT'), STOP_MS)
   await ended

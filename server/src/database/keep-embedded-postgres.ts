@@ -1,4 +1,4 @@
-/** The embedded database for as long as somebody wants it: whenever it ends without being told to, it is started again. */
+/** Keeps the embedded database running: whenever it exits unexpectedly, it is restarted. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LineLog } from '../log-lines.ts'
 import type { ConnectionSettings } from './database.ts'
@@ -8,7 +8,7 @@ const AGAIN_AFTER_MS = 1000
 
 export interface KeptPostgres {
   connection: ConnectionSettings
-  /** Resolves while it answers: at once, or when it is back. */
+  /** Resolves when it is up: at once, or when it is back. */
   whenUp(): Promise<void>
   stop(): Promise<void>
 }
@@ -18,7 +18,7 @@ export async function keepEmbeddedPostgres(dataDir: string, password: string, lo
   let current = await startEmbeddedPostgres(dataDir, password)
   let up = Promise.resolve()
   const startAgain = async (said: string): Promise<void> => {
-    log.error({ said }, 'the embedded PostgreSQL ended; starting it again')
+    log.error({ said }, 'the embedded PostgreSQL exited; starting it again')
     while (!stopping.signal.aborted) {
       try {
         current = await startEmbeddedPostgres(dataDir, password)
@@ -41,7 +41,7 @@ export async function keepEmbeddedPostgres(dataDir: string, password: string, lo
     whenUp: () => up,
     async stop() {
       stopping.abort()
-      // One that is being started again is there, or not, when that is over.
+      // If it is being restarted, wait for the outcome.
       await up
       await current.stop()
     },

@@ -1,15 +1,15 @@
 /**
- * Seals everything again with the key that writes now, while the service runs. Each value is one conditional update: it
- * takes effect only where the value is still the one that was opened, so whoever saves at the same moment wins. What
- * is sealed with the newest key already is passed over; so this can be stopped at any point and started again.
+ * Re-encrypts everything with the current key while the service runs. Each value is one conditional update that only
+ * takes effect if the value is still the one that was decrypted, so a concurrent save wins. Values that already use the
+ * newest key are skipped, so this can be stopped at any point and started again.
  *
- * A pass looks at what was there when it came by. Passes repeat until one finds nothing left, for a process that was
+ * A pass covers what was there when it came by. Passes repeat until one finds nothing left, because a process that was
  * started before the new key was set still writes with the old one.
  */
 import { type Database, raw, sql } from './database.ts'
 import { type SecretBox, SecretLost } from './secret-box.ts'
 
-/** Every column that holds a sealed value. A test compares this with the schema. */
+/** Every column with encrypted values. A test compares this with the schema. */
 export const SEALED_COLUMNS = [
   { table: 'saved_connectors', column: 'config_box' },
   { table: 'pipelines', column: 'config_box' },
@@ -20,7 +20,7 @@ export const SEALED_COLUMNS = [
 export interface RotationProgress {
   table: string
   sealed: number
-  /** Ids of rows that do not open with any key. */
+  /** Ids of rows that cannot be decrypted with any key. */
   lost: string[]
 }
 
@@ -44,7 +44,7 @@ export async function rotateKeys(
   return all
 }
 
-/** How many stale values could be opened, whether or not somebody else changed them first. */
+/** How many stale values could be decrypted, whether or not someone else changed them first. */
 async function rotateColumn(
   db: Database,
   box: SecretBox,

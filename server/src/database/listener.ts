@@ -80,7 +80,7 @@ class SharedListener implements Listener {
     const probing = setInterval(() => probe(client, this.#onError), PROBE_EVERY_MS).unref()
     client.once('end', () => {
       clearInterval(probing)
-      // Null where the connection was closed on purpose.
+      // Null if the connection was closed on purpose.
       if (this.#connection === null) return
       this.#connection = null
       this.#reconnect(0)
@@ -106,7 +106,7 @@ class SharedListener implements Listener {
     this.#retry = setTimeout(attempt, RECONNECT_MS[Math.min(tries, RECONNECT_MS.length - 1)])
   }
 
-  /** After a failure: a connection that stood is dropped, and replaced for the subscribers who remain. */
+  /** After a failure: drops the connection, and replaces it if there are still subscribers. */
   async #abandon(): Promise<void> {
     const client = await this.#connection?.catch(() => null)
     if (client) dropConnection(client)

@@ -1,12 +1,12 @@
 /**
- * Lists with a total. The page is read first: where it ends inside the list it tells the total by itself, and most lists
- * cost one query. Only a full page is followed by a count, and that stops at 10,000, for an exact one over a long list
+ * Lists with a total. The page is read first: if the list ends within the page, the total is known, and most lists cost
+ * one query. Only a full page is followed by a count, which stops at 10,000, because an exact count of a long list
  * costs twenty times the page.
  */
 import { type Queryable, type Statement, sql } from './database.ts'
 
 export const COUNTED_AT_MOST = 10_000
-/** "All" of a list is held in memory twice, as rows and as text; past this it must be asked for in pages. */
+/** A complete list is in memory twice, as rows and as text; beyond this, clients have to page. */
 export const RETURNED_AT_MOST = 10_000
 
 export interface Paging {
@@ -20,7 +20,7 @@ export interface Listed<Row> {
   total: number
 }
 
-/** How many rows a `SELECT 1 FROM … WHERE …` has, counted to a limit. */
+/** Counts the rows of a `SELECT 1 FROM … WHERE …`, up to a limit. */
 export async function countUpTo(db: Queryable, matches: Statement, most = COUNTED_AT_MOST): Promise<number> {
   const row = await db.first<{ total: number }>(
     sql`SELECT count(*) AS total FROM (${matches} LIMIT ${most}) AS matched`,

@@ -1,6 +1,6 @@
 /**
  * Numbered forward-only migrations, each in its own transaction, under one advisory lock: any number of services may
- * start at once, one migrates and the others wait and find nothing left to do.
+ * start at once; one migrates, the others wait and find nothing left to do.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -33,11 +33,11 @@ export async function readMigrations(): Promise<Migration[]> {
   )
 }
 
-/** An ALTER that waits for a long reader makes everybody wait behind it: it waits briefly, and comes back. */
+/** An ALTER that waits for a long reader blocks everyone behind it. So it waits briefly, and tries again. */
 const LOCK_WAIT = '2s'
 const PAUSE_MS = 1000
 const TRIES = 120
-/** Building an index on a large table takes its time. */
+/** Building an index on a large table takes time. */
 const ANSWER_MS = 6 * 3600 * 1000
 
 export async function migrate(db: Database, onWait: (message: string) => void = () => {}): Promise<number> {
@@ -56,13 +56,14 @@ async function applyWhenFree(db: Database, migration: Migration, onWait: (messag
     } catch (error) {
       if (isDatabaseError(error, NO_PRIVILEGE)) throw await explainMissingRight(db, migration, error as Error)
       if (!isDatabaseError(error, LOCK_NOT_AVAILABLE) || tries === TRIES) throw error
-      if (tries === 1) onWait(`${migration.name} waits for a lock that somebody holds; trying again every second`)
+      if (tries === 1)
+        onWait(`${migration.name} waits for a lock that another session holds; trying again every second`)
       await delay(PAUSE_MS)
     }
   }
 }
 
-/** 1, or 0 where it was applied before. */
+/** 1, or 0 if it was applied before. */
 async function apply(tx: Queryable, migration: Migration): Promise<number> {
   await tx.execute(script(`SET LOCAL lock_timeout = '${LOCK_WAIT}'; SET LOCAL statement_timeout = 0`))
   await lockForTransaction(tx, 'sluice migrations')
@@ -76,7 +77,7 @@ async function apply(tx: Queryable, migration: Migration): Promise<number> {
   if (known) {
     if (known.checksum !== migration.checksum)
       throw new OperatorError(
-        `Migration ${migration.name} was changed after it had been applied; migrations only go forward, add a new one.`,
+        `Migration ${migration.name} was changed after it had been applied; restore it, and add a new migration instead.`,
       )
     return 0
   }
@@ -87,7 +88,7 @@ async function apply(tx: Queryable, migration: Migration): Promise<number> {
   return 1
 }
 
-/** One sentence with the command that helps. */
+/** One sentence with the command that fixes it. */
 async function explainMissingRight(db: Queryable, { name }: Migration, error: Error): Promise<OperatorError> {
   const who = await db.first<{ role: string; database: string; schema: string | null; owner: string | null }>(sql`
     SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database, quote_ident(current_schema()) AS schema,

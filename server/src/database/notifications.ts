@@ -1,7 +1,10 @@
-/** What processes tell each other through NOTIFY. It only wakes: whoever hears it looks at the rows, and whoever missed it looks by itself later. */
+/**
+ * Messages between processes through NOTIFY. They only wake: the receiver looks at the rows, and one that missed a
+ * message polls later.
+ */
 import { type Statement, sql } from './sql.ts'
 
-/** One channel for everything that processes tell each other about runs. */
+/** One channel for all messages about runs. */
 export const CHANNEL = 'sluice'
 export type Message = 'ready' | 'cancel' | 'log' | 'state' | 'delivery' | 'follow'
 export const notifyRun = (message: Message, runId = ''): Statement =>

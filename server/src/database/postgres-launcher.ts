@@ -1,7 +1,7 @@
 /**
- * How the embedded PostgreSQL is started, which depends on who we are: it refuses to run as root. Started by root, it
- * runs in a user namespace where root's files belong to an ordinary user, so also in a folder that only root may enter.
- * Where user namespaces are closed it runs as `nobody`, with the one capability to reach its folder.
+ * How the embedded PostgreSQL is started, which depends on the current user: it refuses to run as root. If we are root,
+ * it runs in a user namespace that maps root to an ordinary user, so it also works in a folder that only root can
+ * enter. If user namespaces are disabled, it runs as `nobody`, with the one capability it needs to reach its folder.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, lchownSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -14,20 +14,23 @@ import { OperatorError } from '../errors.ts'
 const ROOT = 0
 const NOBODY = 65534
 
-/** Of our own environment only the path is handed on: where the programs that change the user lie differs by system. */
+/**
+ * Only PATH is passed on from our environment, because the location of the programs that switch the user differs by
+ * system.
+ */
 export const environment = () => ({ LC_ALL: 'C', TZ: 'UTC', PATH: process.env.PATH ?? '/usr/bin:/bin' })
 
 export class EmbeddedPostgresError extends OperatorError {}
 
 export interface Launcher {
-  /** What stands before the program: it sets the user, and ends the program with its parent. */
+  /** The command prefix: it sets the user, and ends the program with its parent. */
   command: string[]
-  /** Who must own the files, where it is not us. */
+  /** Who must own the files, if not the current user. */
   owner: number | null
 }
 
 export async function chooseLauncher(): Promise<Launcher> {
-  // SIGQUIT is PostgreSQL's immediate shutdown: its children end too, and the next start replays the log.
+  // SIGQUIT is PostgreSQL's immediate shutdown: its children exit too, and the next start replays the WAL.
   const withParent = ['setpriv', '--pdeathsig', 'QUIT']
   const standIn = findStandIn()
   const inNamespace = ['unshare', '--user', `--map-user=${standIn}`, `--map-group=${standIn}`, ...withParent]
@@ -42,30 +45,30 @@ export async function chooseLauncher(): Promise<Launcher> {
     `--reuid=${NOBODY}`,
     `--regid=${NOBODY}`,
     '--clear-groups',
-    // Without this the capability counts when a file is opened, but not when initdb asks whether it could be.
+    // Without this the capability applies when a file is opened, but not when initdb checks whether it could be.
     '--securebits=+no_setuid_fixup',
     '--inh-caps=+dac_override',
     '--ambient-caps=+dac_override',
-    // The change of user clears PDEATHSIG, so it is set behind it.
+    // Switching the user clears PDEATHSIG, so it is set afterwards.
     ...withParent,
   ]
   if (await works(asNobody)) return { command: asNobody, owner: NOBODY }
   throw new EmbeddedPostgresError(
-    'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or give DATABASE_URL.',
+    'PostgreSQL refuses to run as root, and this machine allows neither user namespaces nor a change of user. Start Sluice as an ordinary user, or set DATABASE_URL.',
   )
 }
 
-/** What stands before a program so that the kernel sends it this signal when we die; empty where it cannot. */
+/** The command prefix that makes the kernel send this signal when we die; empty if not supported. */
 export async function endWithParent(signal: 'KILL' | 'QUIT'): Promise<string[]> {
   const command = ['setpriv', '--pdeathsig', signal]
   return process.platform === 'linux' && (await works(command)) ? command : []
 }
 
-/** initdb wants its user to have a name, and a container may run as any number. */
+/** initdb requires its user to have a name, and a container may run as any uid. */
 async function nameless(inNamespace: string[]): Promise<Launcher> {
   if (await works(inNamespace)) return { command: inNamespace, owner: null }
   throw new EmbeddedPostgresError(
-    `The user with the id ${process.getuid?.()} is not in /etc/passwd, and PostgreSQL does not start without a name. Start Sluice as a user that is, or give DATABASE_URL.`,
+    `The user with the id ${process.getuid?.()} is not in /etc/passwd, and PostgreSQL does not start without a name. Start Sluice as a user that is, or set DATABASE_URL.`,
   )
 }
 
@@ -77,7 +80,7 @@ function hasName(): boolean {
   }
 }
 
-/** Whom we are inside the namespace: somebody who is not root and has a name on this machine. */
+/** The user inside the namespace: any user on this machine that is not root and has a name. */
 function findStandIn(): number {
   const passwd = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8') : ''
   const ids = passwd.split('\n').map((line) => Number(line.split(':')[2]))
@@ -87,8 +90,8 @@ function findStandIn(): number {
 const works = async ([command, ...args]: string[]): Promise<boolean> => (await runApart(command!, [...args, 'true'])).ok
 
 /**
- * Runs a short program, in a process group of its own. Ctrl+C on a terminal signals the whole group: a start that is
- * broken off must neither fail half-way nor take a program that was killed for one that does not work.
+ * Runs a short program in its own process group. Ctrl+C on a terminal signals the whole group: an interrupted start
+ * must neither fail halfway nor mistake a killed program for one that does not work.
  */
 export async function runApart(command: string, args: string[]): Promise<{ ok: boolean; said: string }> {
   const child = spawn(command, args, {
@@ -107,7 +110,10 @@ export async function runApart(command: string, args: string[]): Promise<{ ok: b
   })
 }
 
-/** Gives files to whom the launcher needs as their owner. Root alone can; an earlier start may have needed another. */
+/**
+ * Changes the owner of the files to the one the launcher needs. Only root can; an earlier start may have needed a
+ * different owner.
+ */
 export function giveFiles(folder: string, launcher: Launcher): void {
   if (process.getuid?.() !== ROOT || !existsSync(folder)) return
   const owner = launcher.owner ?? ROOT
@@ -130,7 +136,7 @@ export async function findBinaries(): Promise<string> {
     entry = fileURLToPath(import.meta.resolve(name))
   } catch {
     throw new EmbeddedPostgresError(
-      `There is no embedded PostgreSQL for ${process.platform} on ${process.arch} (package ${name}); give DATABASE_URL.`,
+      `There is no embedded PostgreSQL for ${process.platform} on ${process.arch} (package ${name}); set DATABASE_URL.`,
     )
   }
   const native = path.join(path.dirname(path.dirname(entry)), 'native')
@@ -138,7 +144,7 @@ export async function findBinaries(): Promise<string> {
   return native
 }
 
-/** npm may have been told to run no install scripts: the links between the libraries are made here then. */
+/** npm may have been configured to run no install scripts: then the links between the libraries are created here. */
 export async function linkLibraries(native: string): Promise<void> {
   const list = await readFile(path.join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]')
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
@@ -147,7 +153,7 @@ export async function linkLibraries(native: string): Promise<void> {
     await symlink(path.basename(source), link).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST')
         throw new EmbeddedPostgresError(
-          `The link ${link}, which PostgreSQL needs, can not be made (${error.code}). Run \`npm rebuild\` as the user who installed Sluice.`,
+          `The link ${link}, which PostgreSQL needs, cannot be created (${error.code}). Run \`npm rebuild\` as the user who installed Sluice.`,
         )
     })
   }

@@ -1,24 +1,24 @@
 /**
- * One server per data folder. One that outlived its service is stopped at the next start. One that another container or
- * machine runs can be neither seen nor stopped from here, so each holds a lock on a file as long as any of its processes
- * lives, and a start that does not get the lock ends.
+ * Ensures one server per data folder. A server that outlived its service is stopped at the next start. A server in
+ * another container or on another machine can be neither seen nor stopped from here, so each server holds a file lock
+ * as long as any of its processes lives, and a start that does not get the lock fails.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { EmbeddedPostgresError, runApart } from './postgres-launcher.ts'
 
-/** What an immediate shutdown may take before it is made to happen. */
+/** How long an immediate shutdown may take before the processes are killed. */
 const PATIENCE_MS = 5000
 
-/** The caller holds the data folder's lock, so nobody uses the server that is stopped here. */
+/** The caller holds the data folder's lock, so the server that is stopped here is not in use. */
 export async function stopLeftover(cluster: string): Promise<void> {
   const pidFile = path.join(cluster, 'postmaster.pid')
   const pid = Number(readFileOrEmpty(pidFile).split('\n')[0])
   if (!(pid > 1)) return
   if (isPostmaster(pid, cluster)) signal(pid, 'SIGQUIT')
   await waitUntilGone(() => (isPostmaster(pid, cluster) ? [pid] : []))
-  // Its backends hold shared memory until they have noticed; a new server refuses to start before they are gone.
+  // Its backends hold shared memory until they notice; a new server refuses to start before they are gone.
   await waitUntilGone(() => findBackends(cluster))
 }
 
@@ -29,9 +29,9 @@ export const heldElsewhere = (dataDir: string): string =>
   `Another Sluice, on another machine or in another container, is using the data folder ${dataDir}; stop it first, or set DATA_DIR to another folder.`
 
 /**
- * What stands before the command that starts the server. The lock passes to the server and its backends with the open
- * file. Who holds it knows that the pid files, in the cluster and beside the socket, are stale. PostgreSQL would refuse
- * to start whenever a process of that number lives, whatever it is.
+ * The prefix of the command that starts the server. The lock passes to the server and its backends with the open file.
+ * Holding it proves that the pid files, in the cluster and next to the socket, are stale. PostgreSQL would otherwise
+ * refuse to start whenever any process with that pid exists.
  */
 export async function holdFolder(dataDir: string, cluster: string, sockets: string): Promise<string[]> {
   const lock = path.join(dataDir, 'postgres.lock')
@@ -61,11 +61,11 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-/** A pid may have been given to another process since: its command line must name our cluster. */
+/** A pid may have been reused since: its command line must name our cluster. */
 const isPostmaster = (pid: number, cluster: string): boolean =>
   readFileOrEmpty(`/proc/${pid}/cmdline`).split('\0').includes(cluster)
 
-/** Backends carry a title instead of a command line, but they stand in the cluster's folder. */
+/** Backends have a title instead of a command line, but their working directory is the cluster's folder. */
 function findBackends(cluster: string): number[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc')

@@ -1,6 +1,7 @@
 /**
- * What a database must be for Sluice, asked once at the start: where something is missing, one sentence says so instead of
- * a stack, or of runs that go wrong for days. Nothing here uses a prepared statement, which some poolers cannot pass on.
+ * What Sluice requires of a database, checked once at the start: if something is missing, one clear message replaces a
+ * stack trace, or runs that misbehave for days. Nothing here uses a prepared statement, because some poolers do not
+ * support them.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -36,8 +37,8 @@ export async function requireDatabase(db: Database): Promise<void> {
 }
 
 /**
- * A pooler that gives each transaction another session loses what was set for it and hears no notification. Whether
- * there is one in between shows where it matters: in a message to ourselves that does not arrive.
+ * A pooler in transaction mode loses session settings and receives no notifications. Whether there is one in between
+ * shows by a message to ourselves that does not arrive.
  */
 async function requireNotifications(db: Database): Promise<void> {
   const channel = `sluice_${randomBytes(8).toString('hex')}`

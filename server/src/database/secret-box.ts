@@ -21,9 +21,9 @@ export interface Place {
 
 export interface SecretBox {
   seal(place: Place, value: unknown): Buffer
-  /** Throws SecretLost where the key is missing or the value does not belong here. */
+  /** Throws SecretLost if the key is missing or the value does not belong here. */
   open<T>(place: Place, box: Buffer): T
-  /** Whether the value was sealed with the key that writes now. */
+  /** Whether the value was encrypted with the current key. */
   isCurrent(box: Buffer): boolean
   currentKeyId: Buffer
 }
@@ -63,7 +63,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
         ) as T
       } catch {
         throw new SecretLost(
-          'It does not open with its key: the stored value was changed or belongs to another row; save the configuration again',
+          'Its key does not decrypt it: the stored value was changed or belongs to another row; save the configuration again',
         )
       }
     },

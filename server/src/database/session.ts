@@ -1,35 +1,35 @@
 /**
- * A session of ours with PostgreSQL: what it is told at its start, what is checked about it, and the limits that keep a
- * frozen or unreachable side from holding up the other.
+ * A session with our own PostgreSQL: its settings, what is verified about them, and the timeouts that keep a frozen or
+ * unreachable side from blocking the other.
  *
- * TimeZone and DateStyle travel as plain start-up parameters, which poolers pass on; `options` they often drop. The rest
- * is set by one statement right after, which also reads back what matters: a session in another time zone would read
- * every time wrongly, and nobody would notice.
+ * TimeZone and DateStyle are sent as plain start-up parameters, which poolers pass on; they often drop `options`. The rest
+ * is set by one statement right after, which also reads back what matters: a session in another time zone would silently
+ * misread every time.
  */
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
 
 export interface SessionLimits {
-  /** A statement takes no longer. */
+  /** The maximum duration of a statement. */
   statementMs: number
-  /** It waits for a lock no longer. */
+  /** The maximum wait for a lock. */
   lockMs: number
-  /** A transaction whose client has gone silent is rolled back after this. */
+  /** A transaction whose client went silent is rolled back after this. */
   idleInTransactionMs: number
 }
 
-/** For requests and tidying. */
+/** For requests and cleanup. */
 export const REQUEST_LIMITS: SessionLimits = { statementMs: 60_000, lockMs: 15_000, idleInTransactionMs: 15_000 }
-/** For claims, leases, ends of runs and the schedule: short statements by key, that must not hang for a minute. */
+/** For claims, leases, ends of runs and the schedule: short statements by key that must not hang for a minute. */
 export const CONTROL_LIMITS: SessionLimits = { statementMs: 8000, lockMs: 5000, idleInTransactionMs: 8000 }
 
-/** How much later than the server we give up on an answer: then it is not slow but gone. */
+/** How much longer than the server we wait for an answer: after that it is not slow but gone. */
 const ANSWER_MARGIN_MS = 2000
 const KEEP_ALIVE_MS = 10_000
 
-// A page costs much the same wherever it lies, on a solid-state disk or in memory. PostgreSQL's own default is for
-// turning disks, and makes it read whole tables of all organizations where an index has the few rows of one. Compiling a
-// plan takes longer than any statement of ours.
+// With a solid-state disk or in memory, random pages cost about as much as sequential ones. PostgreSQL's default is for
+// spinning disks, and makes it scan whole tables of all organizations where an index has the few rows of one. JIT
+// compilation of a plan takes longer than any of our statements.
 const SETTINGS: Record<string, string> = {
   random_page_cost: '1.1',
   jit: 'off',
@@ -66,7 +66,7 @@ interface Checked {
   strings: string
 }
 
-/** Sets up a new session. Throws an OperatorError where something between us changes what was set. */
+/** Sets up a new session. Throws an OperatorError if something in between changes what was set. */
 export async function setUpSession(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
   const settings = {
     ...SETTINGS,
@@ -86,10 +86,10 @@ export async function setUpSession(client: pg.ClientBase, limits: SessionLimits)
     )
 }
 
-/** A query whose answer never came. The connection is of no use any more, whatever its socket says. */
+/** A query whose answer never came. The connection is unusable, whatever its socket says. */
 export const isAnswerMissing = (error: unknown): boolean =>
   error instanceof Error && error.message === 'Query read timeout'
 
-/** Ends a connection without asking the other side. */
+/** Closes a connection without involving the other side. */
 export const dropConnection = (client: pg.ClientBase): void =>
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()

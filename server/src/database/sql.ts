@@ -1,15 +1,15 @@
 /**
- * SQL as text with values beside it. `sql` is a template tag: an interpolated value becomes a parameter, an interpolated
+ * SQL as text with separate values. `sql` is a template tag: an interpolated value becomes a parameter, an interpolated
  * Statement is spliced in. Every distinct text gets a name, so PostgreSQL parses and plans it once per connection.
  *
- * A text is put together once. The strings of a template are the same object each time its line is passed, so the shape
- * made of them, and of the shapes spliced into it, is found again by identity.
+ * A text is composed once. The strings array of a template is the same object each time its line is executed, so the
+ * shape made of it, and of the shapes spliced into it, is cached by identity.
  */
 export interface Statement {
   readonly text: string
   readonly values: unknown[]
   readonly name: string
-  /** How long its answer is waited for, where that is not the usual time. */
+  /** How long to wait for its answer, if not the default. */
   readonly answerMs?: number
 }
 
@@ -20,7 +20,7 @@ interface Shape {
 }
 
 const names = new Map<string, string>()
-/** Static texts number in the hundreds. Past this, texts are made at run time and are sent unnamed. */
+/** Static texts number in the hundreds. Beyond this, texts must be generated at run time and are sent unnamed. */
 const NAMED_AT_MOST = 2000
 
 function nameOf(text: string): string {
@@ -53,7 +53,7 @@ function makeShape(parts: readonly string[]): Shape {
   return {
     parts,
     text,
-    // Only what is sent gets a name; most shapes are parts of others.
+    // Only texts that are sent get a name; most shapes are parts of others.
     get name() {
       name ??= nameOf(text)
       return name
@@ -63,7 +63,7 @@ function makeShape(parts: readonly string[]): Shape {
 
 const plain = new WeakMap<readonly string[], Shape>()
 const composed = new WeakMap<readonly string[], { inner: (Shape | undefined)[]; shape: Shape }[]>()
-/** A template with more different parts than this is put together anew each time. */
+/** A template with more distinct parts than this is not cached. */
 const COMPOSED_AT_MOST = 32
 
 export function sql(strings: TemplateStringsArray, ...inputs: unknown[]): Statement {
@@ -110,7 +110,7 @@ export function raw(text: string): Statement {
   return new SqlStatement(shape, [])
 }
 
-/** Several commands in one text, sent as they are. */
+/** Several commands in one text, sent unprepared. */
 export const script = (text: string, answerMs?: number): Statement => ({
   text,
   values: [],

@@ -1,7 +1,7 @@
 /**
- * What a service keeps its data in: a database and the keys to what is encrypted there. By default that is the embedded
- * PostgreSQL with secrets beside it, which one process opens and others of the same data folder may join; or what
- * DATABASE_URL names, with keys from the settings.
+ * Where a service stores its data: a database and the keys for what is encrypted in it. By default that is the embedded
+ * PostgreSQL with generated secrets, which one process opens and others on the same data folder may join; or the
+ * database of DATABASE_URL, with keys from the settings.
  */
 import type { LineLog } from '../log-lines.ts'
 import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets, type Secrets } from './data-folder.ts'
@@ -24,7 +24,7 @@ export interface Keys {
 
 export interface Store extends DatabaseAddress {
   keys: Keys
-  /** Resolves while the database answers, as far as this process can tell. */
+  /** Resolves when the database answers, as far as this process can tell. */
   whenUp(): Promise<void>
   close(): Promise<void>
 }
@@ -49,11 +49,11 @@ export async function openStore(settings: StoreSettings, log: LineLog): Promise<
   }
 }
 
-/** For a process beside the one that opened the store: it neither starts the embedded database nor ends it. */
+/** For a process next to the one that opened the store: it neither starts nor stops the embedded database. */
 export function joinStore(settings: StoreSettings): Store {
   const other = { whenUp: async () => {}, close: async () => {} }
   if (settings.DATABASE_URL) {
-    // Blobs lie there unless they have an address of their own.
+    // Blobs are stored there unless BLOB_URL is set.
     if (!settings.BLOB_URL) settings.DATA_DIR = makeDataFolder(settings.DATA_DIR)
     return { ...other, ...readDatabaseUrl(settings.DATABASE_URL), keys: chooseKeys(settings, null) }
   }
@@ -66,14 +66,14 @@ export function joinStore(settings: StoreSettings): Store {
   }
 }
 
-/** For commands of an operator: where a service already runs on the data folder, they use its database. */
+/** For operator commands: if a service is already running on the data folder, they use its database. */
 export const openOrJoinStore = (settings: StoreSettings, log: LineLog): Promise<Store> =>
   openStore(settings, log).catch((error: Error) => {
     if (error instanceof DataFolderInUse) return joinStore(settings)
     throw error
   })
 
-/** The key of the folder stays readable, so that setting a key later loses nothing. */
+/** The folder's generated key stays readable, so that setting a key later loses nothing. */
 const chooseKeys = (settings: StoreSettings, secrets: Secrets | null): Keys => ({
   jwt_secret: settings.JWT_SECRET_KEY ?? secrets!.jwt_secret,
   encryption_keys: [...(settings.ENCRYPTION_KEY ?? []), ...(secrets ? [secrets.encryption_key] : [])],

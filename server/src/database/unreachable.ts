@@ -1,7 +1,10 @@
 import { OperatorError } from '../errors.ts'
 
-/** Errors that say nothing about the statement: the connection, a server that starts, stops or is full, a missing answer. */
-const PASSING = /^(08|57P0|53300)/
+/**
+ * Errors that say nothing about the statement: connection failures, a server that starts, stops or is full, a missing
+ * answer.
+ */
+const TRANSIENT_STATES = /^(08|57P0|53300)/
 const TRANSIENT_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -14,7 +17,7 @@ const TRANSIENT_CODES = new Set([
   'ENOTFOUND',
 ])
 
-/** The database could not be reached, or went away before it answered. Its cause is what the driver said. */
+/** The database could not be reached, or went away before it answered. The cause is the driver's error. */
 export class DatabaseUnavailable extends Error {
   readonly code: string
   constructor(cause: Error) {
@@ -27,6 +30,6 @@ export function isUnreachable(error: unknown): boolean {
   if (error instanceof DatabaseUnavailable) return true
   if (error instanceof OperatorError) return false
   const { code = '', message = '' } = error as { code?: string; message?: string }
-  if (PASSING.test(code) || TRANSIENT_CODES.has(code)) return true
+  if (TRANSIENT_STATES.test(code) || TRANSIENT_CODES.has(code)) return true
   return code === '' && /terminat|timeout|connection/i.test(message)
 }

@@ -3,12 +3,13 @@ import { isUnreachable } from './unreachable.ts'
 
 const LONGEST_MS = 120_000
 
-/** Two transactions that met, a lock that was not to be had in time, a statement or transaction that took too long. */
-const MET = new Set(['40001', '40P01', '55P03', '57014', '25P03'])
+/** Serialization failure, deadlock, lock timeout, statement timeout, idle transaction timeout. */
+const CONFLICTS = new Set(['40001', '40P01', '55P03', '57014', '25P03'])
 
 /**
- * Repeats a conditional update while the database is away. Repeating is safe: what was committed before its answer got
- * lost matches no row the second time, and the caller is told that the run is no longer its own, which is then true.
+ * Repeats a conditional update while the database is unavailable. Repeating is safe: if it was committed but its answer
+ * got lost, it matches no row the second time, and the caller is told that it no longer owns the run, which is then
+ * true.
  */
 export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = LONGEST_MS): Promise<T> {
   const deadline = Date.now() + atMostMs
@@ -16,7 +17,7 @@ export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = 
     try {
       return await act()
     } catch (error) {
-      const transient = isUnreachable(error) || MET.has((error as { code?: string }).code ?? '')
+      const transient = isUnreachable(error) || CONFLICTS.has((error as { code?: string }).code ?? '')
       if (!transient || Date.now() > deadline) throw error
       await delay(wait)
     }

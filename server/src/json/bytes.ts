@@ -1,7 +1,7 @@
 /**
- * The bytes that JSON is made of, by name, and tables that say what a byte may be part of. A scanner takes them into
- * constants of its own (`const { QUOTE } = BYTES`): V8 folds those into the code, and reads an imported binding from memory
- * every time, which costs a scanner a third of its speed.
+ * The bytes that JSON consists of, by name, and lookup tables. A scanner copies them into its own constants (`const {
+ * QUOTE } = BYTES`): V8 folds those into the code, but reads an imported binding from memory every time, which costs a
+ * scanner a third of its speed.
  */
 export const BYTES = {
   TAB: 0x09,
@@ -37,16 +37,16 @@ function tableOf(bytes: Iterable<number>): Uint8Array {
 const { QUOTE, BACKSLASH, SPACE, TAB, RETURN, NEWLINE } = BYTES
 const controls = Array.from({ length: SPACE }, (_, byte) => byte)
 
-/** 1 where the byte belongs. */
+/** 1 if the byte belongs to the class. */
 export const TABLES = {
-  /** Bytes that a string holds as they are: everything but the quote, the backslash and control characters. */
+  /** Bytes that a string contains unescaped: everything except the quote, the backslash and control characters. */
   IS_PLAIN: tableOf([QUOTE, BACKSLASH, ...controls]).map((special) => 1 - special),
   IS_DIGIT: tableOf(Buffer.from('0123456789')),
   IS_HEX: tableOf(Buffer.from('0123456789abcdefABCDEF')),
   /** What may follow a backslash, apart from `u` and its four digits. */
   IS_ESCAPE: tableOf(Buffer.from('"\\/bfnrt')),
-  /** Space between tokens inside of one line, where a newline ends the record. */
+  /** Whitespace between tokens within one line, where a newline ends the record. */
   IS_LINE_BLANK: tableOf([SPACE, TAB, RETURN]),
-  /** Space between tokens of a whole document. */
+  /** Whitespace between tokens of a whole document. */
   IS_BLANK: tableOf([SPACE, TAB, RETURN, NEWLINE]),
 } as const

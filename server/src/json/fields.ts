@@ -1,7 +1,7 @@
 /**
- * Cuts JSON lines into their top fields without parsing the values, so that whoever copies a value keeps it byte for byte:
- * no digit of a large number is lost. Lines are looked at as latin1, where one character is one byte and everything JSON
- * is made of is ASCII. It trusts no line further than it must: what is not an object in form is refused.
+ * Splits JSON lines into their top-level fields without parsing the values, so that a copied value stays the same byte
+ * for byte: no digit of a large number is lost. Lines are processed as latin1, where one character is one byte and
+ * everything JSON is made of is ASCII. Lines are not trusted: what is not an object is refused.
  */
 import { BYTES, TABLES } from './bytes.ts'
 import { MalformedJson } from './malformed.ts'
@@ -10,8 +10,8 @@ const { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BR
 const { IS_LINE_BLANK } = TABLES
 
 /**
- * The keys met so far, as JSON text with their quotes, each with a number. Records nearly always have the same keys in the
- * same order, so the key behind the last one is tried first; that saves cutting out and looking up most of them.
+ * The keys seen so far, as JSON text with their quotes, each with a number. Records nearly always have the same keys in
+ * the same order, so the key after the last one is tried first; that saves slicing and looking up most of them.
  */
 export interface KeyRing {
   raw: string[]
@@ -22,10 +22,10 @@ export function createKeyRing(): KeyRing {
   return { raw: [], numbers: new Map() }
 }
 
-/** Gets the number of the key in the ring, and where the value lies in the text. */
+/** Receives the number of the key in the ring, and the position of the value in the text. */
 export type VisitField = (key: number, valueStart: number, valueEnd: number) => void
 
-/** Visits the fields of the object that the text holds between `start` and `end`. */
+/** Visits the fields of the object in the text between `start` and `end`. */
 export function visitFields(text: string, start: number, end: number, ring: KeyRing, visit: VisitField): void {
   let at = skipSpace(text, start)
   if (text.charCodeAt(at) !== OPEN_BRACE) throw notAnObject(text, start, end)
@@ -59,7 +59,7 @@ function numberOf(ring: KeyRing, raw: string): number {
   return ring.raw.push(raw) - 1
 }
 
-/** Calls back with the limits of each line that is not empty. */
+/** Calls back with the bounds of each line that is not empty. */
 export function visitLines(text: string, visit: (start: number, end: number) => void): void {
   let start = 0
   while (start < text.length) {
@@ -70,7 +70,7 @@ export function visitLines(text: string, visit: (start: number, end: number) => 
   }
 }
 
-/** The text of a JSON string that was cut out of a latin1 text. */
+/** The text of a JSON string that was sliced out of a latin1 text. */
 export function decodeString(rawString: string): string {
   return JSON.parse(Buffer.from(rawString, 'latin1').toString('utf8'))
 }
@@ -85,7 +85,7 @@ function isSpace(code: number): boolean {
   return IS_LINE_BLANK[code] === 1
 }
 
-/** The index behind the closing quote of the string that begins here. */
+/** The index after the closing quote of the string that starts here. */
 function endOfString(text: string, at: number, end: number): number {
   if (text.charCodeAt(at) !== QUOTE) throw notAnObject(text, at, end)
   let quote = text.indexOf('"', at + 1)
@@ -125,5 +125,5 @@ function endOfValue(text: string, at: number, end: number): number {
 
 function notAnObject(text: string, start: number, end: number): MalformedJson {
   const shown = Buffer.from(text.slice(start, Math.min(end, start + 80)), 'latin1').toString('utf8')
-  return new MalformedJson(`The source gave a line that is not a JSON object: ${shown}`)
+  return new MalformedJson(`The source returned a line that is not a JSON object: ${shown}`)
 }

@@ -1,2 +1,2 @@
-/** A value as JSON has it. */
+/** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }

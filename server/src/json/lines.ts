@@ -4,8 +4,8 @@ const PAGE_BYTES = 256 * 1024
 const LONGEST_LINE = 64 * 1024 * 1024
 
 /**
- * Cuts a stream of bytes at its line ends into pieces that hold whole lines and end with a newline. A piece is a slice of
- * what came wherever a chunk is large enough; only the rest of a line is carried over and copied.
+ * Splits a byte stream into pieces that hold whole lines and end with a newline. If a chunk is large enough, a piece is
+ * a slice of it; only an incomplete line is carried over and copied.
  */
 export async function* cutLines(chunks: AsyncIterable<Buffer>, pageBytes = PAGE_BYTES): AsyncGenerator<Buffer> {
   let carried: Buffer[] = []

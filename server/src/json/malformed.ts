@@ -1,4 +1,4 @@
-/** The bytes are not the JSON that they should be. Whoever gave them is at fault; the message says what is wrong. */
+/** The bytes are not valid JSON. The message says what is wrong. */
 export class MalformedJson extends Error {}
 
 /** JSON, but nested deeper than is accepted. */

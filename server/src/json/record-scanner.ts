@@ -1,7 +1,7 @@
 /**
- * One JSON object per line, scanned into the spans of its top-level values. The scanner accepts all valid JSON and
- * refuses what would break a row apart (raw control characters in strings, a record that ends early); numbers and
- * literals inside nested values are left to the database, which parses them anyway.
+ * Scans one JSON object per line into the spans of its top-level values. The scanner accepts all valid JSON and refuses
+ * what would break a row (raw control characters in strings, a record that ends early); numbers and literals inside
+ * nested values are left to the database, which parses them anyway.
  */
 import { BYTES, TABLES } from './bytes.ts'
 import { MalformedJson } from './malformed.ts'
@@ -28,15 +28,15 @@ export const ValueForm = { null: 0, string: 1, escaped: 2, boolean: 3, integer: 
 
 export interface Spans {
   readonly keys: readonly string[]
-  /** Keys as they stand between their quotes. */
+  /** Keys as they appear between their quotes. */
   readonly keyBytes: readonly Buffer[]
   readonly byKey: Map<string, number>
   readonly start: Int32Array
   readonly end: Int32Array
   readonly form: Uint8Array
-  /** The column that was last seen at the n-th place of a record. */
+  /** The column that was last seen at the n-th position of a record. */
   readonly order: Int32Array
-  /** The record has a key that is no column. */
+  /** The record has a key without a column. */
   unknown: boolean
 }
 
@@ -54,7 +54,7 @@ export function createSpans(keys: readonly string[]): Spans {
   }
 }
 
-/** 1 for the bytes a number is made of. */
+/** 1 for the bytes that numbers consist of. */
 const numeric = new Uint8Array(256)
 for (const character of '0123456789+-.eE')
   numeric[character.charCodeAt(0)] = character >= '0' && character <= '9' ? 1 : 2
@@ -75,7 +75,7 @@ function skipBlanks(page: Buffer, at: number): number {
   return at
 }
 
-/** The place after the closing quote; `at` is after the opening one. Negative where the string has escapes. */
+/** The position after the closing quote; `at` is after the opening one. Negative if the string has escapes. */
 function endOfString(page: Buffer, at: number): number {
   let escaped = false
   for (;;) {
@@ -83,13 +83,13 @@ function endOfString(page: Buffer, at: number): number {
     const byte = page[at]
     if (byte === QUOTE) return escaped ? -(at + 1) : at + 1
     if (byte !== BACKSLASH)
-      malformed(page, at, byte === undefined || byte === NEWLINE ? 'a string has no end' : 'a raw control character')
+      malformed(page, at, byte === undefined || byte === NEWLINE ? 'a string is not closed' : 'a raw control character')
     escaped = true
     at += 2
   }
 }
 
-/** The place after the bracket that closes the one at `at`. */
+/** The position after the bracket that closes the one at `at`. */
 export function endOfNested(page: Buffer, at: number): number {
   let depth = 0
   for (;;) {
@@ -102,7 +102,7 @@ export function endOfNested(page: Buffer, at: number): number {
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1
       if (depth === 0) return at + 1
-    } else if (byte === undefined || byte === NEWLINE) malformed(page, at - 1, 'a value has no end')
+    } else if (byte === undefined || byte === NEWLINE) malformed(page, at - 1, 'a value is not closed')
     at += 1
   }
 }
@@ -124,7 +124,10 @@ let valueForm = 0
 let valueStart = 0
 let valueEnd = 0
 
-/** Scans the value at `at` into valueForm, valueStart and valueEnd (strings without their quotes); returns what follows. */
+/**
+ * Scans the value at `at` into valueForm, valueStart and valueEnd (strings without their quotes); returns the position
+ * after it.
+ */
 function scanValue(page: Buffer, at: number): number {
   const byte = page[at]!
   if (byte === QUOTE) {
@@ -163,7 +166,7 @@ function scanValue(page: Buffer, at: number): number {
   return valueEnd
 }
 
-/** The begin of the next record. Minus that where the line was blank. */
+/** The start of the next record, negated if the line was blank. */
 export function scanRecord(page: Buffer, from: number, spans: Spans): number {
   const { form, start, end, order, keyBytes } = spans
   const size = keyBytes.length
@@ -172,7 +175,7 @@ export function scanRecord(page: Buffer, from: number, spans: Spans): number {
   let at = skipBlanks(page, from)
   if (page[at] === NEWLINE) return -(at + 1)
   if (page[at] === undefined) return -at
-  if (page[at] !== OPEN_BRACE) malformed(page, at, 'it does not begin with {')
+  if (page[at] !== OPEN_BRACE) malformed(page, at, 'it does not start with {')
   at = skipBlanks(page, at + 1)
   if (page[at] === CLOSE_BRACE) return endOfLine(page, at + 1)
   for (let place = 0; ; place += 1) {
@@ -224,7 +227,7 @@ function readKey(page: Buffer, start: number, end: number): string {
   return raw.includes('\\') ? (JSON.parse(`"${raw}"`) as string) : raw
 }
 
-/** The fields of the record at `from` whose keys are no columns. */
+/** The fields of the record at `from` whose keys have no column. */
 export function* unknownFields(page: Buffer, from: number, spans: Spans) {
   let at = skipBlanks(page, skipBlanks(page, from) + 1)
   for (;;) {

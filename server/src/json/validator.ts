@@ -1,7 +1,7 @@
 /**
- * Whether bytes are JSON, told without building anything: half the time of JSON.parse, and no garbage. It accepts exactly what
- * RFC 8259 does, down to a given depth. What comes out of a cell passes it before JSON.parse may see it, and records pass it
- * alone: building a million objects only to throw them away would cost more than making the records did.
+ * Checks whether bytes are JSON without building anything: half the time of JSON.parse, and no garbage. It accepts
+ * exactly what RFC 8259 does, down to a given depth. What comes out of a cell must pass it before JSON.parse, and
+ * records are only validated: building a million objects to discard them would cost more than producing the records.
  *
  * The caller has already checked that the bytes are UTF-8.
  */
@@ -58,7 +58,10 @@ export function countRecords(bytes: Uint8Array): number {
   return records
 }
 
-/** Whether the line between `start` and `end` is one object. False also where it nests so deep that a parser must decide. */
+/**
+ * Whether the line between `start` and `end` is one object. Also false if it is nested so deeply that a parser must
+ * decide.
+ */
 export function isObjectLine(bytes: Uint8Array, start: number, end: number): boolean {
   if (bytes[start] !== OPEN_BRACE) return false
   try {
@@ -71,22 +74,22 @@ export function isObjectLine(bytes: Uint8Array, start: number, end: number): boo
 
 interface Rules {
   maxDepth: number
-  /** Which bytes may stand between tokens. */
+  /** Which bytes may appear between tokens. */
   blanks: Uint8Array
 }
 
 const RECORD: Rules = { maxDepth: MAX_JSON_DEPTH, blanks: IS_LINE_BLANK }
 const LINE: Rules = { maxDepth: DEEPEST, blanks: IS_LINE_BLANK }
 
-/** 1 at each open level that is an object. Shared, because a scan never waits. */
+/** 1 at each open level that is an object. Shared, because a scan is synchronous. */
 const isObject = new Uint8Array(DEEPEST + 1)
 
-/** The offset just after the value that begins at `start`. Not recursive: open levels are counted on a small stack. */
+/** The offset after the value that starts at `start`. Not recursive: open levels are tracked on a small stack. */
 function endOfValue(bytes: Uint8Array, start: number, end: number, { maxDepth, blanks }: Rules): number {
   let at = start
   let depth = 0
   for (;;) {
-    // A value begins here.
+    // A value starts here.
     at = skipBlanks(bytes, at, end, blanks)
     if (at >= end) throw new MalformedJson('the text ends where a value is expected')
     const byte = bytes[at]!
@@ -126,14 +129,14 @@ function endOfValue(bytes: Uint8Array, start: number, end: number, { maxDepth, b
 }
 
 function skipBlanks(bytes: Uint8Array, start: number, end: number, blanks: Uint8Array): number {
-  // Nearly always there are none, and then one comparison is all.
+  // Usually there is none, and then this comparison is all it costs.
   if (bytes[start]! > SPACE) return start
   let at = start
   while (at < end && blanks[bytes[at]!] === 1) at++
   return at
 }
 
-/** The offset just after the key that begins here, and its colon. */
+/** The offset after the key that starts here, and its colon. */
 function endOfKey(bytes: Uint8Array, start: number, end: number, blanks: Uint8Array): number {
   let at = skipBlanks(bytes, start, end, blanks)
   if (at >= end || bytes[at] !== QUOTE) throw new MalformedJson('a key is expected')
@@ -142,7 +145,7 @@ function endOfKey(bytes: Uint8Array, start: number, end: number, blanks: Uint8Ar
   return at + 1
 }
 
-/** The offset just after the string that opens at `start`. */
+/** The offset after the string that starts at `start`. */
 function endOfString(bytes: Uint8Array, start: number, end: number): number {
   let at = start + 1
   for (;;) {

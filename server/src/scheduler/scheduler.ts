@@ -1,4 +1,7 @@
-/** The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, tidies up. Any number may run beside each other. */
+/**
+ * The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, cleans up. Any number may run in
+ * parallel.
+ */
 import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
@@ -36,7 +39,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
     let running: Promise<void> = Promise.resolve()
     const turn = () => {
       running = work()
-        .catch((error: Error) => log.warn({ err: error }, 'the scheduler met an error; trying again soon'))
+        .catch((error: Error) => log.warn({ err: error }, 'the scheduler failed; trying again soon'))
         .then(() => {
           if (!stopped) timer = setTimeout(turn, ms)
         })

@@ -1,7 +1,8 @@
 /**
- * The schedule. Due pipelines are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch is
- * one transaction that moves the due times on and inserts the runs. The clock is the database's. A pipeline whose run
- * still waits or runs is skipped and its log says so; after downtime it runs once, for the next time is counted from now.
+ * The schedule. Due pipelines are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch
+ * is one transaction that advances the due times and inserts the runs. The clock is the database's. A pipeline whose
+ * last run has not ended is skipped, and that run's log says so; after downtime a pipeline runs once, because its next
+ * time is computed from now.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -28,10 +29,10 @@ interface DuePipeline {
   busy_run_id: string | null
 }
 
-/** While one waits for the database the other works out times and seals configurations. */
+/** While one batch waits for the database, another computes times and encrypts configurations. */
 const SIDE_BY_SIDE = 2
 
-/** Starts what is due and returns how many pipelines that were. */
+/** Starts due pipelines and returns their number. */
 export async function scheduleDuePipelines(db: Connections, box: SecretBox, log: Logger): Promise<number> {
   const first = await db.transaction((tx) => scheduleBatch(tx, box, log))
   if (first < BATCH) return first
@@ -52,7 +53,7 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
   const locked = await tx.query<{ id: string }>(sql`
     SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`)
   if (locked.length === 0) return 0
-  // A statement of its own: it sees runs that were inserted while the lock was waited for.
+  // A separate statement, so that it sees runs inserted while it waited for the lock.
   const due = await tx.query<DuePipeline>(sql`
     SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
@@ -69,7 +70,7 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
 }
 
 const moveOn = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
-  // Whole companies run at six: a schedule is worked out once for all of a batch that share it.
+  // Many pipelines share a schedule such as "daily at six": it is evaluated once per batch.
   const known = new Map<string, Date | null>()
   const next = due.map((pipeline) => {
     const key = `${pipeline.schedule}\n${pipeline.timezone}`
@@ -84,8 +85,8 @@ function nextTimeOf({ id, schedule, timezone, now }: DuePipeline, log: Logger): 
   try {
     return nextTime(schedule, timezone, new Date(now))
   } catch (error) {
-    // One schedule that can not be read any more must not keep all others waiting.
-    log.error({ err: error, pipeline_id: id }, 'a schedule can not be read; the pipeline is not scheduled any more')
+    // One invalid schedule must not block all others.
+    log.error({ err: error, pipeline_id: id }, 'a schedule cannot be parsed; the pipeline is no longer scheduled')
     return null
   }
 }
@@ -143,11 +144,11 @@ async function insertRuns(
 }
 
 async function noteSkipped(tx: Queryable, pipeline: DuePipeline, log: Logger): Promise<void> {
-  log.info({ pipeline_id: pipeline.id }, `the schedule skips ${pipeline.name}: its last run has not ended`)
+  log.info({ pipeline_id: pipeline.id }, `skipped a scheduled run of ${pipeline.name}: its last run has not ended`)
   await appendLine(
     tx,
     pipeline.busy_run_id!,
     'info',
-    'The schedule was due again while this run had not ended; that time is skipped.',
+    'The pipeline was due again before this run had ended; that scheduled run was skipped.',
   )
 }

@@ -1,7 +1,7 @@
 /**
- * Tidying: what has ended and must not stay. Each step is on its own, reads page after page, and works for several
- * organizations side by side; what cannot be removed is reported, left for the next time, and keeps nothing else. Every
- * step may be interrupted and done again; what is named in a row is removed from the blob store before the row forgets it.
+ * Cleanup of expired and orphaned data. Each step is independent, reads page by page, and works for several
+ * organizations in parallel. A failure is reported, left for the next time, and does not stop the others. Every step
+ * may be interrupted and repeated; blobs are removed before the row that names them forgets them.
  */
 
 import type { BlobStore } from '../blobs/blobs.ts'
@@ -16,9 +16,9 @@ import type { Services } from '../services.ts'
 type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
 
 const AT_ONCE = 500
-/** A prefix that could not be removed is tried again after this. */
+/** A prefix that could not be removed is retried after this time. */
 const AGAIN_AFTER_SECONDS = 600
-/** Writers that live may be older than an hour between two writes only if they hang. */
+/** A live writer pauses longer than an hour between two writes only if it hangs. */
 const LEFTOVER_MS = 6 * 3600 * 1000
 
 export const tidyOften = (services: TidyServices): Promise<void> =>
@@ -26,7 +26,7 @@ export const tidyOften = (services: TidyServices): Promise<void> =>
     'removing the blobs of deleted pipelines': () => removeDeletedRuns(services),
     'removing parts that no run names': () => removeLeftStages(services),
     'packing logs': () => packLogs(services.db, services.blobs, report(services, 'a log could not be packed')),
-    // Often, because anybody can make such rows without an account.
+    // Often, because anyone can create such rows without an account.
     'forgetting ended sessions': () => forgetEndedSessions(services.db),
   })
 
@@ -49,11 +49,12 @@ const report =
   (error: Error) =>
     log.warn({ err: error }, `${what}; trying again later`)
 
-/** Blobs of runs whose rows are gone with their pipeline. */
+/** Blobs of runs whose rows were deleted with their pipeline. */
 export async function removeDeletedRuns(services: TidyServices): Promise<void> {
   const { db, blobs } = services
   for (;;) {
-    // What is taken is put off first: two schedulers share the work, and what fails lets the others pass.
+    // Claimed prefixes are postponed first: two schedulers share the work, and a failing prefix does not block the
+    // others.
     const rows = await db.query<{ prefix: string; organization_id: string }>(sql`
       UPDATE blob_deletions SET due_at = now() + make_interval(secs => ${AGAIN_AFTER_SECONDS})
        WHERE prefix IN (SELECT prefix FROM blob_deletions WHERE due_at <= now() ORDER BY due_at LIMIT ${AT_ONCE} FOR UPDATE SKIP LOCKED)
@@ -82,7 +83,7 @@ interface EndedRun {
   finished_at: string
 }
 
-/** Goes through runs page by page, from the one that ended first. */
+/** Iterates over runs page by page, starting with the one that ended first. */
 async function forEachPage<Run extends EndedRun>(
   readPage: (after: Pick<EndedRun, 'finished_at' | 'id'>) => Promise<Run[]>,
   act: (page: Run[]) => Promise<number>,
@@ -97,7 +98,7 @@ async function forEachPage<Run extends EndedRun>(
   }
 }
 
-/** Parts that no list names: of lost attempts, of failed and cancelled runs, and of what a conversion replaced. */
+/** Parts that no list names: of lost attempts, of failed and cancelled runs, and those that a conversion replaced. */
 export function removeLeftStages(services: TidyServices): Promise<number> {
   const { db, blobs } = services
   return forEachPage(
@@ -119,7 +120,7 @@ export function removeLeftStages(services: TidyServices): Promise<number> {
   )
 }
 
-/** Outputs and logs whose time is over, except those of each pipeline's last success. */
+/** Expired outputs and logs, except those of each pipeline's last success. */
 export function expireOutputs(services: TidyServices, days: number): Promise<number> {
   const { db, blobs } = services
   return forEachPage(

@@ -1,6 +1,6 @@
 /**
- * Sends webhooks. One loop claims what is due and sleeps until something is told, falls due, or a slot becomes free; it
- * looks by itself now and then for what a lost message did not tell. Any number of processes may run it.
+ * Sends webhooks. One loop claims due deliveries and sleeps until it is notified, something falls due, or a slot
+ * becomes free; it also polls occasionally in case a notification was lost. Any number of processes may run it.
  */
 
 import type { Logger } from 'pino'
@@ -33,12 +33,12 @@ const TIDY_MS = 60 * 60 * 1000
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
-/** What is waited after the first, the second, … failed attempt; after the last one there is no other. */
+/** Back-off after the first, the second, … failed attempt; after the last one the delivery is given up. */
 export const BACK_OFF_MS = [10 * SECOND, MINUTE, 5 * MINUTE, 30 * MINUTE, 120 * MINUTE] as const
 export const MAX_ATTEMPTS = BACK_OFF_MS.length + 1
 
 export interface WebhookDeliveries {
-  /** Lets requests that are under way end; at the deadline they are broken off and fall due again. */
+  /** Lets requests in flight finish; at the deadline they are aborted and fall due again. */
   stop(deadline?: AbortSignal): Promise<void>
 }
 
@@ -63,7 +63,10 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
     busy.set(organization, (busy.get(organization) ?? 0) + 1)
     const done = deliver(services, delivery, breakOff.signal)
       .catch((error: Error) =>
-        log.warn({ err: error, delivery_id: delivery.id }, 'a webhook delivery was not noted; it will be sent again'),
+        log.warn(
+          { err: error, delivery_id: delivery.id },
+          'the result of a webhook delivery could not be saved; it will be sent again',
+        ),
       )
       .then(() => {
         inFlight.delete(done)
@@ -75,7 +78,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
     inFlight.add(done)
   }
 
-  /** Gives the time until the next look. */
+  /** Returns the time until the next poll. */
   const look = async (): Promise<number> => {
     const free = IN_FLIGHT - inFlight.size
     if (free > 0) {
@@ -135,7 +138,10 @@ async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, si
   } catch (error) {
     if (signal.aborted) return void (await note(() => releaseDelivery(db, delivery)))
     log.error({ err: error, delivery_id: delivery.id }, 'a webhook delivery could not be sent')
-    answer = unanswered(error instanceof SecretLost ? `The secret can not be read. ${error.message}` : FAULT, true)
+    answer = unanswered(
+      error instanceof SecretLost ? `The signing secret cannot be decrypted. ${error.message}` : FAULT,
+      true,
+    )
   }
   if (answer.arrived) await note(() => noteDelivered(db, delivery, answer.response_status))
   else if (answer.again && delivery.attempts < MAX_ATTEMPTS)
@@ -143,9 +149,9 @@ async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, si
   else await note(() => noteFailed(db, delivery, answer))
 }
 
-const FAULT = 'A fault of the service kept it from being sent; its log has the cause'
+const FAULT = 'It was not sent because of an internal error; the service log has the cause'
 
-/** A fifth earlier or later, so that what failed together does not come back together; never before the receiver asked. */
+/** With ±20% jitter, so that what failed together is not retried together; never before the receiver's Retry-After. */
 export function delayAfter(attempts: number, retryAfterMs: number): number {
   const backOff = BACK_OFF_MS[Math.min(attempts, BACK_OFF_MS.length) - 1]!
   return Math.round(Math.max(backOff * (0.8 + 0.4 * Math.random()), retryAfterMs * (1 + 0.1 * Math.random())))

@@ -1,12 +1,15 @@
-/** What organizations are told of: the end of a run, written as deliveries in the statement that ends it. */
+/**
+ * The events that organizations are notified of: the ends of runs, queued as deliveries in the statement that ends the
+ * run.
+ */
 import { isoText, type Statement, sql } from '../database/database.ts'
 
 export const RUN_EVENTS = ['run.failed', 'run.succeeded', 'run.recovered'] as const
 export type RunEvent = (typeof RUN_EVENTS)[number]
 
 /**
- * Part of a statement whose `done` holds the rows of runs that it has ended: queues what webhooks are to be sent about
- * them. A success after a failure is both a success and a recovery.
+ * Part of a statement whose `done` holds the runs that it has ended: queues the webhook deliveries for them. A success
+ * after a failure is both a success and a recovery.
  */
 export const queueRunEvents: Statement = sql`
   INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)

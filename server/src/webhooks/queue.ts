@@ -1,13 +1,13 @@
 /**
- * The rows behind the sending of webhooks. A delivery is pending until it has arrived or is given up, and `next_attempt_at`
- * says when it is due. A claim counts the attempt and pushes that moment past the longest time a request can take: that
- * is its lease. Whoever dies with it leaves a row that falls due again, so nothing is lost and something may be sent
- * twice. Every end names the attempt, so a sender that was paused past its lease changes nothing.
+ * The queue of webhook deliveries. A delivery is pending until it is delivered or given up, and `next_attempt_at` says when
+ * it is due. A claim increments `attempts` and moves that time past the longest possible request: that is its lease. A
+ * sender that dies leaves a row that falls due again, so delivery is at least once. Every end names the attempt, so a sender
+ * that was paused past its lease changes nothing.
  *
  *   pending    claim       attempts + 1, due again after the lease
  *   pending →  delivered   the receiver answered 2xx
- *   pending →  failed      the last attempt, a refusal that does not pass, or a webhook that is disabled by now
- *   pending    try again   due after the back-off
+ *   pending →  failed      the last attempt, a permanent refusal, or a webhook that was disabled meanwhile
+ *   pending    retry       due after the back-off
  *   pending    release     the service stops: attempts - 1, due at once
  */
 
@@ -36,13 +36,14 @@ export interface ClaimedDelivery {
 export interface ClaimLimits {
   free: number
   perOrganization: number
-  /** How many this sender has on their way, by organization. */
+  /** How many requests this sender has in flight, by organization. */
   busy: ReadonlyMap<string, number>
 }
 
 /**
- * Takes what is due: first from those organizations that have the least on its way, so a backlog of one delays nobody
- * else. One claim at a time over all senders, or two would look at the same rows and one of them go away with nothing.
+ * Claims due deliveries: first from the organizations with the fewest in flight, so that one organization's backlog
+ * does not delay the others. Claims of all senders are serialized; otherwise two would look at the same rows and one
+ * would get nothing.
  */
 export function claimDeliveries(
   db: Database,
@@ -82,7 +83,7 @@ export function claimDeliveries(
   })
 }
 
-/** When the next one falls due, in milliseconds from now; null where nothing waits. */
+/** When the next delivery falls due, in milliseconds from now; null if none is pending. */
 export async function nextDueMs(db: Queryable): Promise<number | null> {
   const row = await db.first<{ ms: number | null }>(sql`
     SELECT (extract(epoch FROM min(next_attempt_at) - now()) * 1000)::float8 AS ms
@@ -110,13 +111,13 @@ export interface Refusal {
 }
 
 /**
- * Notes a failure with the webhook, which is written only where that changes something: at the first one, and at the one
- * that finds it failing for too long. `noted` holds the delivery that failed.
+ * Records a failure on the webhook, but only writes if that changes something: the first failure, and the one that
+ * finds it failing for too long. `noted` holds the failed delivery.
  */
 const countFailure = (error: string): Statement => sql`
   UPDATE webhooks SET failing_since = coalesce(failing_since, now()), enabled = enabled AND failing_since IS NULL,
          disabled_reason = CASE WHEN failing_since IS NOT NULL AND enabled
-           THEN ${`Disabled because nothing arrived for ${DISABLED_AFTER_DAYS} days; the last attempt: `} || ${error} ELSE disabled_reason END
+           THEN ${`Disabled because no delivery succeeded for ${DISABLED_AFTER_DAYS} days; the last attempt: `} || ${error} ELSE disabled_reason END
    WHERE id IN (SELECT webhook_id FROM noted)
      AND (failing_since IS NULL OR enabled AND failing_since < now() - make_interval(days => ${DISABLED_AFTER_DAYS}))`
 
@@ -145,7 +146,7 @@ export const noteFailed = (
     counted AS (${countFailure(error)})
     SELECT 1 FROM noted`)
 
-/** The webhook was disabled after the delivery had been queued: nothing was sent, and nothing will be. */
+/** The webhook was disabled after the delivery was queued: nothing was sent, and nothing will be. */
 export const noteDisabled = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>
   db.execute(sql`
     UPDATE webhook_deliveries SET status = 'failed', error = 'The webhook was disabled before this was sent', attempts = attempts - 1, finished_at = now()
@@ -156,7 +157,7 @@ export const releaseDelivery = (db: Queryable, { id, attempts }: DeliveryLease):
     UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = now()
      WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
 
-/** Removes what ended long ago, in small bites. */
+/** Removes deliveries that ended long ago, in small batches. */
 export async function removeOldDeliveries(db: Queryable): Promise<number> {
   let removed = 0
   for (;;) {

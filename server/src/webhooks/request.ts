@@ -1,4 +1,4 @@
-/** One attempt of one delivery: the signed request, and what its answer means. */
+/** One attempt of one delivery: the signed request, and the interpretation of its answer. */
 import { createHmac } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
@@ -14,7 +14,7 @@ export interface SignedDelivery {
   created_at: string
   url: string
   secret: string
-  /** Seconds since 1970, by the clock of the database. */
+  /** Seconds since 1970, by the database's clock. */
   timestamp: number
 }
 
@@ -24,7 +24,10 @@ export type Answer =
 
 const TIMEOUT_MS = 10_000
 const EXCERPT_CHARACTERS = 200
-/** Read of an answer at most: enough for an excerpt, and to leave the connection usable after an ordinary one. */
+/**
+ * The maximum that is read of an answer: enough for an excerpt, and to keep the connection usable after an ordinary
+ * one.
+ */
 const EXCERPT_BYTES = 16 * 1024
 const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
 const GONE = 410
@@ -32,11 +35,11 @@ const GONE = 410
 export const sign = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`
 
-/** The same bytes at every attempt. */
+/** The same bytes for every attempt. */
 const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>
   JSON.stringify({ id, event, created_at, ...payload })
 
-/** Throws where the signal was aborted, and for faults of our own. */
+/** Throws if the signal was aborted, and for internal errors. */
 export async function sendDelivery(
   egress: Pick<Egress, 'stream'>,
   delivery: SignedDelivery,
@@ -62,7 +65,7 @@ export async function sendDelivery(
     })
     const { status } = answer
     const excerpt = readExcerpt(answer.body, delivery.secret)
-    // Read on without waiting for it: the receiver has it, and a body that is read leaves the connection usable.
+    // Drained without waiting: the receiver has the event, and a drained body keeps the connection usable.
     if (status >= 200 && status < 300) return { arrived: true, response_status: status }
     return {
       arrived: false,
@@ -94,7 +97,7 @@ function describeRefusal(status: number, excerpt: string): string {
   return `The receiver answered ${status}${redirected}${excerpt === '' ? '' : `: ${excerpt}`}`
 }
 
-/** The answer is known by its status; whatever befalls its body changes nothing, and it never throws. */
+/** The status decides; whatever happens to the body changes nothing, and this never throws. */
 async function readExcerpt(body: Readable, secret: string): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -105,7 +108,7 @@ async function readExcerpt(body: Readable, secret: string): Promise<string> {
       if (bytes >= EXCERPT_BYTES) break
     }
   } catch {
-    // Cut off, too slow or badly compressed: what came is enough.
+    // Cut off, too slow or badly compressed: what arrived is enough.
   }
   const text = Buffer.concat(chunks).toString('utf8').replaceAll(secret, '********')
   return text

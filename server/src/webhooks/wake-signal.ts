@@ -1,7 +1,7 @@
-/** A sleep that can be ended early. A ring while nobody sleeps ends the next sleep at once, so none is missed. */
+/** A sleep that can be ended early. A signal while nothing sleeps ends the next sleep at once, so none is lost. */
 export interface WakeSignal {
   wake(): void
-  /** Resolves when the wakeSignal rings, at the latest after the given time. */
+  /** Resolves at the next signal, at the latest after the given time. */
   wait(atMostMs: number): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 /**
- * Webhooks: where an organization wants to be told of the ends of its runs. The secret that signs is sealed in its row
- * and leaves the service once, in the answer to the creation. An address can be a credential too (many chat services
- * put one into its path), so the audit log gets its host alone.
+ * Webhooks: where an organization wants to be notified of the ends of its runs. The signing secret is encrypted in its
+ * row and leaves the service once, in the response to the creation. A URL can be a credential too (many chat services
+ * put one into its path), so the audit log only gets its host.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
@@ -16,7 +16,7 @@ import { audit } from '../tenancy/audit.ts'
 import { lockOwnRole } from '../tenancy/members.ts'
 import type { RunEvent } from './events.ts'
 
-/** Each end of a run writes a row for each of them. */
+/** Each end of a run writes one row per webhook. */
 export const MAX_WEBHOOKS = 50
 export const SHORTEST_SECRET = 16
 
@@ -26,7 +26,7 @@ export interface WebhookRow {
   events: RunEvent[]
   description: string | null
   enabled: boolean
-  /** Why the service disabled it; null where it did not. */
+  /** Why the service disabled it; null if it did not. */
   disabled_reason: string | null
   created_at: string
   updated_at: string | null
@@ -56,7 +56,7 @@ export interface DeliveryRow {
   finished_at: string | null
 }
 
-/** What the functions here need of the services. */
+/** The services that these functions need. */
 export interface WebhookTools {
   db: Database
   box: SecretBox
@@ -107,13 +107,13 @@ export async function createWebhook(
        WHERE (SELECT count(*) FROM webhooks WHERE organization_id = ${actor.organization_id}) < ${MAX_WEBHOOKS}
       RETURNING ${columns}`)
     if (!row)
-      throw new AppError('conflict', `The organization has ${MAX_WEBHOOKS} webhooks already; delete one that is unused`)
+      throw new AppError('conflict', `The organization already has ${MAX_WEBHOOKS} webhooks; delete one that is unused`)
     await audit(tx, actor, 'webhook.created', { type: 'webhook', id }, { host: url.host, events: input.events })
     return { ...row, secret }
   })
 }
 
-/** Only what is given changes; null clears the description. What waits to be sent goes to the new address. */
+/** Only given fields change; null clears the description. Pending deliveries go to the new address. */
 export async function updateWebhook(
   { db, box, egress }: WebhookTools,
   actor: Actor,
@@ -153,7 +153,7 @@ export async function updateWebhook(
   })
 }
 
-/** Its deliveries go with it, also those that wait. */
+/** Its deliveries are deleted with it, including pending ones. */
 export async function deleteWebhook(db: Database, actor: Actor, id: string): Promise<void> {
   await db.transaction(async (tx) => {
     await lockOwnRole(tx, actor, 'webhooks:write')
@@ -180,7 +180,7 @@ export async function listDeliveries(
   )
 }
 
-/** Queues a delivery of the event `test`, which goes the way of every other one. */
+/** Queues a delivery of the event `test`, which is sent like any other. */
 export async function testWebhook(db: Database, actor: Actor, id: string): Promise<DeliveryRow> {
   return db.transaction(async (tx) => {
     await lockOwnRole(tx, actor, 'webhooks:write')
@@ -197,7 +197,7 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
   })
 }
 
-/** Sends once more what was sent, or given up, before: a new delivery with the same event and payload. */
+/** Sends the event of an earlier delivery again: a new delivery with the same event and payload. */
 export async function resendDelivery(db: Database, actor: Actor, id: string, deliveryId: string): Promise<DeliveryRow> {
   return db.transaction(async (tx) => {
     await lockOwnRole(tx, actor, 'webhooks:write')
@@ -206,7 +206,8 @@ export async function resendDelivery(db: Database, actor: Actor, id: string, del
       sql`SELECT status FROM webhook_deliveries WHERE id = ${deliveryId} AND webhook_id = ${id}`,
     )
     if (!sent) throw notFound('Delivery')
-    if (sent.status === 'pending') throw new AppError('conflict', 'The delivery is still being tried; wait for its end')
+    if (sent.status === 'pending')
+      throw new AppError('conflict', 'The delivery is still being attempted; wait until it has ended')
     if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then send again')
     const row = await tx.first<DeliveryRow>(sql`
       INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
@@ -230,12 +231,14 @@ function checkSecret(secret: string): string {
   if (secret.length < SHORTEST_SECRET)
     throw new AppError(
       'invalid_input',
-      `secret: must be at least ${SHORTEST_SECRET} characters long; leave it out to have one made`,
+      `secret: must be at least ${SHORTEST_SECRET} characters long; leave it out to have one generated`,
     )
   return secret
 }
 
-/** Refuses here what would be refused at every delivery. A name is resolved only then, and checked once more. */
+/**
+ * Refuses here what would be refused at every delivery. A host name is resolved, and checked again, only at delivery.
+ */
 function checkAddress(egress: WebhookTools['egress'], text: string): URL {
   const url = URL.parse(text)
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
@@ -243,7 +246,7 @@ function checkAddress(egress: WebhookTools['egress'], text: string): URL {
   if (url.username !== '' || url.password !== '')
     throw new AppError(
       'invalid_input',
-      'url: must not hold a user name or password; the receiver knows us by the signature',
+      'url: must not contain a user name or password; the receiver identifies us by the signature',
     )
   try {
     egress.checkUrl(url)

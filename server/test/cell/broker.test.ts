@@ -250,7 +250,7 @@ test('a token of any length is no token', async () => {
 test('the number of requests of a call is limited', async () => {
   const { failure } = await run('for i in range(100): http.get(BASE + "/n")')
   assert.equal(failure?.kind, 'limit')
-  assert.match(failure.message, /used up its 40 HTTP requests \(limit CELL_MAX_REQUESTS\)/)
+  assert.match(failure.message, /reached its limit of 40 HTTP requests \(limit CELL_MAX_REQUESTS\)/)
   assert.equal(seen.length, 40)
 })
 

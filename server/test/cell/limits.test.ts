@@ -64,12 +64,12 @@ test('a state counts as what it takes', async () => {
 
 test('a call in which nobody reads pages is broken by one', async () => {
   const call = zygote.call({ op: 'read', stream: 'a', code: writeSource('yield {}') }, { log() {} })
-  await assert.rejects(call, { kind: 'sandbox', message: /a page where nobody reads pages/ })
+  await assert.rejects(call, { kind: 'sandbox', message: /a page outside a run/ })
   const preview = zygote.call(
     { op: 'preview', stream: 'a', code: writeSource('yield {}'), max_records: 1 },
     { log() {} },
   )
-  await assert.rejects(preview, { kind: 'sandbox', message: /a preview where nobody asked for one/ })
+  await assert.rejects(preview, { kind: 'sandbox', message: /a preview that was not requested/ })
 })
 
 test('a hundred megabytes of prints end the call early and leave the host small', async () => {
@@ -116,7 +116,7 @@ test('a preview and a check that hang end with an answer', async () => {
       records: '[]',
       total_count: 0,
       execution_time_ms: 0,
-      error: 'the source did not end within 0.5 seconds, the most that is waited for it',
+      error: 'the source did not finish within 0.5 seconds, the time limit for this call',
       logs: [],
     },
   )
@@ -137,11 +137,11 @@ test('the HTTP of a preview has limits of its own, far below those of a run', as
     const code = writeSource(body)
     return (await previewSource({ code, stream: 'a', zygote: roomy, egress, validate: false })).error
   }
-  assert.match((await preview(`self.http.get("${url}/large")\nyield {}`))!, /the most in a preview or check 8388608/)
+  assert.match((await preview(`self.http.get("${url}/large")\nyield {}`))!, /the limit for a preview or check 8388608/)
   assert.match((await preview(`for n in range(5): self.http.get("${url}/")\nyield {}`))!, /33554432 bytes/)
   assert.match(
     (await preview(`for n in range(201): self.http.head("${url}/")\nyield {}`))!,
-    /200 HTTP requests \(the most in a preview or check\)/,
+    /200 HTTP requests \(the limit for a preview or check\)/,
   )
   server.close()
 })
@@ -157,7 +157,7 @@ test('a preview ends where its records grow too large together, however few they
   assert.deepEqual([success, total_count], [false, 0])
   const yielded = JSON.parse(String(records)).length
   assert.ok(yielded > 20 && yielded <= 32, 'what fits into 16 MB')
-  assert.equal(error, 'the records take more than 16 MB; ask for fewer with max_records')
+  assert.equal(error, 'the records take more than 16 MB; request fewer with max_records')
   const few = await previewSource({ code: large, stream: 'a', zygote: roomy, max_records: 4 })
   assert.deepEqual([few.success, few.total_count], [true, 4])
 })

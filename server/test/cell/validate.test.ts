@@ -38,7 +38,7 @@ test('streams that are not a literal come from a second cell', async () => {
   assert.deepEqual(await listStreams({ code: computed, zygote }), ['s0', 's1', 's2'])
   const failing = await validate(GOOD.replace('return ["a"]', 'return [{}["missing"]]'))
   assert.equal(failing.valid, false)
-  assert.equal(failing.errors[0]?.message, "get_streams fails: KeyError: 'missing'")
+  assert.equal(failing.errors[0]?.message, "get_streams failed: KeyError: 'missing'")
   const wrong = await validate(GOOD.replace('return ["a"]', 'return list(range(3))'))
   assert.match(wrong.errors[0]!.message, /stream names are strings/)
 })

@@ -104,9 +104,12 @@ test('a data folder or a folder for temporary files that is not there is told in
   const wrong: [Record<string, string>, RegExp][] = [
     [
       { DATA_DIR: path.join(file, 'data') },
-      /^The data folder \S+ cannot be made or written to \(ENOTDIR\); set DATA_DIR/,
+      /^The data folder \S+ cannot be created or written to \(ENOTDIR\); set DATA_DIR/,
     ],
-    [{ DATA_DIR: '/proc/nowhere/data' }, /^The data folder \S+ cannot be made or written to \(ENOENT\); set DATA_DIR/],
+    [
+      { DATA_DIR: '/proc/nowhere/data' },
+      /^The data folder \S+ cannot be created or written to \(ENOENT\); set DATA_DIR/,
+    ],
     [
       { TMPDIR: path.join(folder, 'nowhere') },
       /^The folder for temporary files, \S+, cannot be used \(ENOENT\); create it, or/,
@@ -135,5 +138,5 @@ test('a database that cannot be reached is told in one sentence without its pass
 test('migrate brings an empty data folder to the newest schema and stops', async () => {
   const { code, stdout } = await sluice(['migrate'])
   assert.equal(code, 0)
-  assert.match(stdout, /The database has the newest schema/)
+  assert.match(stdout, /The database schema is up to date/)
 })

@@ -81,8 +81,8 @@ test('a service process that was killed is back at the same address, and the dat
   assert.equal(findPostgres(parent), postgres)
   assert.equal((await send(service, 'GET', '/api/auth/me', token)).email, 'first@example.com')
   const said = await end(service, folder)
-  assert.match(said, /"level":"error".*"the service process was ended by SIGKILL; starting it again in 0\.5 s"/)
-  assert.doesNotMatch(said, /PostgreSQL ended/)
+  assert.match(said, /"level":"error".*"the service process was killed by SIGKILL; starting it again in 0\.5 s"/)
+  assert.doesNotMatch(said, /PostgreSQL exited/)
 })
 
 test('an exception that nobody catches is logged with its stack; runs are handed over, and go on', async () => {
@@ -113,7 +113,7 @@ test('an exception that nobody catches is logged with its stack; runs are handed
   const { msg, err } = JSON.parse(fatal[0])
   assert.equal(msg, 'an exception was not caught; ending this process')
   assert.match(err.stack, /^TypeError: thrown by a test\n +at .*misbehave\.ts/)
-  assert.match(said, /"stopped".*\n.*"the service process ended with code 1; starting it again in 0\.5 s"/)
+  assert.match(said, /"stopped".*\n.*"the service process exited with code 1; starting it again in 0\.5 s"/)
 })
 
 test('a rejection that nobody handles ends a worker of its own with exit code 1', async () => {
@@ -151,7 +151,7 @@ test('a service process that fails again and again is tried ever later, half a m
   const said = await end(service, folder)
   assert.match(
     said,
-    /ended with code 1; starting it again in 0\.5 s"[\s\S]*ended with code 1; starting it again in 1 s"/,
+    /exited with code 1; starting it again in 0\.5 s"[\s\S]*exited with code 1; starting it again in 1 s"/,
   )
 })
 
@@ -164,12 +164,12 @@ test('with DATABASE_URL it comes back too, and does not give up when its port is
   process.kill(findService(parent), 'SIGKILL')
   const port = Number(new URL(service.url).port)
   const blocker = await takePort(port)
-  await service.said(/the service process ended with code 78; starting it again in 1 s/)
+  await service.said(/the service process exited with code 78; starting it again in 1 s/)
   await new Promise((resolve) => blocker.close(resolve))
   const [, url] = await service.said(READY_AGAIN)
   assert.equal(url, service.url)
   const said = await end(service, folder)
-  assert.match(said, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is taken by another program; stop it`))
+  assert.match(said, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use by another program; stop it`))
   await drop()
 })
 

@@ -122,7 +122,7 @@ test('the key does not follow a redirect, and another server is noticed', async 
   const { code, stderr } = await sluice(['push', file], { ...service, SLUICE_URL: elsewhere })
   other.close()
   assert.deepEqual([code, followed], [1, 0])
-  assert.match(stderr, /does not know \(status 307, without a request id\)\n$/)
+  assert.match(stderr, /sent an unexpected answer \(status 307, without a request id\)\n$/)
 })
 
 test('a command that cannot be run as it was written ends with 2', async () => {

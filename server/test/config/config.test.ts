@@ -80,7 +80,7 @@ test("a secret's value is never repeated, in a problem or in the list of setting
 
 test('settings that need each other say so', () => {
   assert.match(problemsOf({ DATABASE_URL: 'postgres://db/sluice' }).join(), /JWT_SECRET_KEY: .*ENCRYPTION_KEY: /)
-  assert.match(problemsOf({ IDP_ISSUER: 'https://id.example.com' }).join(), /IDP_CLIENT_ID: nothing was given/)
+  assert.match(problemsOf({ IDP_ISSUER: 'https://id.example.com' }).join(), /IDP_CLIENT_ID: is not set/)
   assert.match(
     problemsOf({ IDP_CLIENT_ID: 'us', IDP_TOKEN_URL: 'https://id.example.com/token' }).join(),
     /IDP_ISSUER: /,

@@ -38,7 +38,7 @@ test('broken secrets are not replaced by new ones that open nothing', () => {
   assert.throws(() => readOrMakeSecrets(folder), /cannot be read .*restore the file from a backup/)
 })
 
-test('a folder that cannot be made or written to says which setting to change, and is not tried for ever', () => {
+test('a folder that cannot be created or written to says which setting to change, and is not tried for ever', () => {
   const file = path.join(folder, 'file')
   writeFileSync(file, '')
   symlinkSync(path.join(folder, 'nowhere/at/all'), path.join(folder, 'dangling'))
@@ -46,7 +46,7 @@ test('a folder that cannot be made or written to says which setting to change, a
   for (const hopeless of [file, path.join(file, 'data'), path.join(folder, 'dangling/data'), '/proc/nowhere/data'])
     assert.throws(
       () => makeDataFolder(hopeless),
-      /^\w+: The data folder \S+ cannot be made or written to \(E\w+\); set DATA_DIR/,
+      /^\w+: The data folder \S+ cannot be created or written to \(E\w+\); set DATA_DIR/,
     )
   const closed = path.join(folder, 'closed')
   mkdirSync(closed, { mode: 0o500 })
@@ -54,5 +54,5 @@ test('a folder that cannot be made or written to says which setting to change, a
   const readOnly = process.getuid?.() === 0 ? '/proc' : closed
   assert.throws(() => {
     readOrMakeSecrets(makeDataFolder(readOnly))
-  }, /cannot be (made or )?written to .*DATA_DIR/)
+  }, /cannot be (created or )?written to .*DATA_DIR/)
 })

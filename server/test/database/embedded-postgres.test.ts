@@ -117,7 +117,7 @@ test('a path too long for a socket works, and nobody can put a link where the so
   folders.push(host!)
   const elsewhere = await makeFolder()
   await symlink(elsewhere, host!)
-  await assert.rejects(startEmbeddedPostgres(folder, PASSWORD), /belongs to somebody else; remove it, or set DATA_DIR/)
+  await assert.rejects(startEmbeddedPostgres(folder, PASSWORD), /belongs to another user; remove it, or set DATA_DIR/)
   await unlink(host!)
   const server = await startEmbeddedPostgres(folder, PASSWORD)
   assert.deepEqual(await withDatabase(server, (db) => db.first(sql`SELECT 1 AS one`)), { one: 1 })
@@ -130,7 +130,7 @@ test('data of another major version is left alone, and the error says what to do
   await writeFile(path.join(folder, 'postgres/PG_VERSION'), '17\n')
   await assert.rejects(
     startEmbeddedPostgres(folder, PASSWORD),
-    /was written by PostgreSQL 17, and this Sluice brings PostgreSQL 18\. .*pg_dump.*DATABASE_URL/,
+    /was written by PostgreSQL 17, and this Sluice includes PostgreSQL 18\. .*pg_dump.*DATABASE_URL/,
   )
   assert.deepEqual(await readdir(path.join(folder, 'postgres')), ['PG_VERSION'])
 })

@@ -89,7 +89,7 @@ test('what cannot be true or cannot be kept fails the run', async () => {
   for (const [what, say] of lies) {
     const { row, reused } = await supervise(say)
     assert.equal(row.status, 'failed', what)
-    assert.match(row.error!, /^internal: the executor reported something that cannot be kept/, what)
+    assert.match(row.error!, /^internal: the executor sent an invalid report/, what)
     assert.equal(row.output_file, null, what)
     assert.equal(reused, false, what)
   }

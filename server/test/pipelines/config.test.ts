@@ -93,7 +93,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     ],
     [
       { source: { ...source, authentication: { type: 'bearer', params: {} } }, destination },
-      /^config\.source\.authentication\.type: 'bearer' is not offered/,
+      /^config\.source\.authentication\.type: 'bearer' is not supported/,
     ],
     [
       { source: { ...source, authentication: { type: 'api_key', params: { token: 5 } } }, destination },
@@ -137,7 +137,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     ],
     [
       { source: { saved_connector_id: savedSource, stream: 'plants', authentication: { type: 'none' } }, destination },
-      /^config\.source\.authentication: is fixed/,
+      /^config\.source\.authentication: is set by the saved connector/,
     ],
     [{ source, destination, sync: { mode: 'sometimes' } }, /^config\.sync\.mode: 'sometimes' is not allowed/],
     [

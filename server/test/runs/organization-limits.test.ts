@@ -88,5 +88,5 @@ test('a run whose custom source was deleted while it waited says so', async () =
   await readySkippedRuns(db)
   const ended = await engine.finished(run)
   assert.equal(ended.status, 'failed')
-  assert.match(ended.error!, /^config: The source 'gone' was deleted after this run had been triggered/)
+  assert.match(ended.error!, /^config: The source 'gone' was deleted after this run was triggered/)
 })

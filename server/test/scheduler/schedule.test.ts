@@ -59,7 +59,7 @@ test('a time is skipped while a run waits or runs, and the log says so', async (
   await due(id)
   assert.equal(await tick(), 1)
   assert.equal((await runsOf(id)).length, 1)
-  assert.match(await engine.logs(run), /that time is skipped/)
+  assert.match(await engine.logs(run), /that scheduled run was skipped/)
 })
 
 test('disabled pipelines do nothing, and enabling one does not make up for the time', async () => {

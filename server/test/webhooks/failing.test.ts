@@ -24,7 +24,7 @@ async function deliver(hook: Hook, status: number): Promise<void> {
 }
 
 describe('a webhook', () => {
-  test('to which nothing arrived for three days is disabled and says why; enabling it begins anew', async () => {
+  test('to which no delivery succeeded for three days is disabled and says why; enabling it begins anew', async () => {
     const hook = await createHook(app, owner, receiver.url)
     await deliver(hook, 500)
     assert.deepEqual([(await read(hook)).enabled, (await read(hook)).disabled_reason], [true, null])
@@ -32,7 +32,7 @@ describe('a webhook', () => {
     await deliver(hook, 500)
     const disabled = await read(hook)
     assert.equal(disabled.enabled, false)
-    assert.match(disabled.disabled_reason, /nothing arrived for 3 days; the last attempt: .*500/)
+    assert.match(disabled.disabled_reason, /no delivery succeeded for 3 days; the last attempt: .*500/)
     const enabled = await app.call('PUT', `/api/webhooks/${hook.id}`, { as: owner, body: { enabled: true } })
     assert.deepEqual([enabled.body.enabled, enabled.body.disabled_reason], [true, null])
     await deliver(hook, 500)

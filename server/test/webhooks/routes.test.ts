@@ -94,7 +94,7 @@ describe('a webhook', () => {
   const refused: [string, object, RegExp][] = [
     ['another protocol', { url: 'ftp://example.com' }, /^url: must be an address that begins with https/],
     ['no address', { url: 'example.com' }, /^url: must be an address that begins with https/],
-    ['credentials', { url: 'https://user:pass@example.com' }, /^url: must not hold a user name or password/],
+    ['credentials', { url: 'https://user:pass@example.com' }, /^url: must not contain a user name or password/],
     ['a private address', { url: 'http://10.0.0.1/' }, /^url: connections to 10\.0\.0\.1 .* are not allowed/],
     ['metadata', { url: 'http://169.254.169.254/' }, /^url: connections to 169\.254\.169\.254 .* are not allowed/],
     ['an address in disguise', { url: 'http://0x0a000001/' }, /^url: connections to 10\.0\.0\.1 .* are not allowed/],
