@@ -163,7 +163,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     [{ source, destination, columns: { rename: { a: 'c', b: 'c' } } }, /^config\.columns\.rename: two columns/],
     [
       { source, destination, columns: { exclude: ['id'] }, sync: { primary_key: ['id'] } },
-      /^config\.sync\.primary_key: 'id' is left out/,
+      /^config\.sync\.primary_key: 'id' is excluded/,
     ],
     [{ source, destination, columns: { hash: 'a' } }, /^config\.columns\.hash: must be an array/],
     [{ source, destination, run: { max_attempts: 0 } }, /^config\.run\.max_attempts: must be 1 or more/],
