@@ -45,7 +45,7 @@ test('streams that are not a literal come from a second cell', async () => {
 
 test('more streams, or longer names, than a list can show are refused', async () => {
   for (const [streams, message] of [
-    ['[str(n) for n in range(1001)]', /gives 1001 streams; at most 1000/],
+    ['[str(n) for n in range(1001)]', /returns 1001 streams; at most 1000/],
     ['["x" * 501]', /whose name has 501 characters/],
     [`["${'x'.repeat(600)}"]`, /whose name has 600 characters/],
   ] as const) {

@@ -69,6 +69,6 @@ test('a HEALTH_PORT that is taken is told in one sentence', async () => {
   assert.equal(code, 1)
   assert.equal(
     stderr,
-    `Port ${port} on 127.0.0.1 is taken by another program; stop it, or set HEALTH_PORT to another one.\n`,
+    `Port ${port} on 127.0.0.1 is in use by another program; stop it, or set HEALTH_PORT to another port.\n`,
   )
 })

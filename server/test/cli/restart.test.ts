@@ -111,7 +111,7 @@ test('an exception that nobody catches is logged with its stack; runs are handed
   const fatal = /^\{"level":"fatal".*\}$/m.exec(said)
   assert.ok(fatal, said)
   const { msg, err } = JSON.parse(fatal[0])
-  assert.equal(msg, 'an exception was not caught; ending this process')
+  assert.equal(msg, 'an exception was not caught; shutting down')
   assert.match(err.stack, /^TypeError: thrown by a test\n +at .*misbehave\.ts/)
   assert.match(said, /"stopped".*\n.*"the service process exited with code 1; starting it again in 0\.5 s"/)
 })
@@ -126,7 +126,7 @@ test('a rejection that nobody handles ends a worker of its own with exit code 1'
   worker.child.kill('SIGUSR2')
   const { code, stdout } = await worker.ended
   assert.equal(code, 1)
-  assert.match(stdout, /"level":"fatal".*TypeError: thrown by a test.*"a rejected promise was not handled; ending/)
+  assert.match(stdout, /"level":"fatal".*TypeError: thrown by a test.*"a rejected promise was not handled; shutting down/)
   assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 2000), [])
   await drop()
 })

@@ -50,7 +50,7 @@ test('a source is pushed: created, left alone where nothing changed, and saved a
   writeFileSync(file, source(''))
   const streams = '(streams: users)'
   assert.deepEqual(await sluice(['push', file]), { code: 0, stdout: `created team ${streams}\n`, stderr: '' })
-  assert.deepEqual((await sluice(['push', file])).stdout, `team has this code already ${streams}\n`)
+  assert.deepEqual((await sluice(['push', file])).stdout, `team already has this code ${streams}\n`)
   writeFileSync(file, source('self.log.info("done")'))
   assert.deepEqual((await sluice(['push', file, '--name', 'Our team'])).stdout, `saved team as version 2 ${streams}\n`)
   const { body } = await app.call('GET', '/api/custom-sources', { as: person })

@@ -141,7 +141,7 @@ test('a port that is taken is told in one sentence, and nothing is left running'
   assert.equal(code, 1)
   assert.equal(
     stderr.trim(),
-    `Port ${port} on 127.0.0.1 is taken by another program; stop it, or set PORT to another one.`,
+    `Port ${port} on 127.0.0.1 is in use by another program; stop it, or set PORT to another port.`,
   )
   assert.deepEqual(findProcesses(folder), [])
 })
