@@ -126,7 +126,10 @@ test('a rejection that nobody handles ends a worker of its own with exit code 1'
   worker.child.kill('SIGUSR2')
   const { code, stdout } = await worker.ended
   assert.equal(code, 1)
-  assert.match(stdout, /"level":"fatal".*TypeError: thrown by a test.*"a rejected promise was not handled; shutting down/)
+  assert.match(
+    stdout,
+    /"level":"fatal".*TypeError: thrown by a test.*"a rejected promise was not handled; shutting down/,
+  )
   assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 2000), [])
   await drop()
 })
