@@ -207,6 +207,8 @@ async function main(): Promise<void> {
         run_id: randomUUID(),
         seq,
         attempt: 1,
+        token: randomUUID(),
+        installation: randomUUID(),
         organization_id: '00000000-0000-4000-8000-000000000001',
         pipeline_id: randomUUID(),
         source: {

@@ -30,6 +30,11 @@ const commands: Command[] = [
     run: async () => (await import('./migrate.ts')).migrateDatabase(),
   },
   {
+    name: 'restored',
+    about: 'after the database was restored from a backup: let runs load again, above every mark since then',
+    run: async () => (await import('./restored.ts')).tellRestored(),
+  },
+  {
     name: 'admin reset-password',
     parameters: ['EMAIL'],
     about: 'set a new password, read from the terminal or standard input',

@@ -262,8 +262,11 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
 /**
  * What a destination has committed for a pipeline, if it keeps a mark. `seq` orders all runs, `attempt` the attempts of
  * one run. At checkpoint 0 nothing of that run is loaded, and the cursor is still that of the previous run.
+ *
+ * Which run it is, only its id tells: after our database was restored from a backup, a `seq` may be given out twice.
  */
 export interface Mark {
+  run_id: string
   seq: number
   attempt: number
   checkpoint: number
@@ -297,6 +300,8 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
   stream: string
   seq: number
   attempt: number
+  token: string
+  installation: string
   /**
    * The attempt that began this reading. An attempt that resumes after a lost worker keeps it; one that starts over has
    * a new one, so that its batches are not mistaken for those of the abandoned reading.
@@ -318,6 +323,13 @@ export interface FenceContext<Settings = Record<string, unknown>> extends Contex
   run_id: string
   seq: number
   attempt: number
+  /**
+   * Random, for this attempt only. After a failover that lost transactions, two workers may hold the same attempt of the
+   * same run: the token in the mark is the one that may commit.
+   */
+  token: string
+  /** Which installation of the platform this is, for messages. A restored database becomes another one. */
+  installation: string
 }
 
 /**

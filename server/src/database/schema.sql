@@ -125,6 +125,14 @@ CREATE TABLE idp_states (
 );
 CREATE INDEX idp_states_expires_idx ON public.idp_states USING btree (expires_at);
 
+CREATE TABLE installation (
+  only_row boolean NOT NULL DEFAULT true,
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  since timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT installation_pkey PRIMARY KEY (only_row),
+  CONSTRAINT installation_only_row_check CHECK (only_row)
+);
+
 CREATE TABLE invitations (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
   organization_id uuid NOT NULL,

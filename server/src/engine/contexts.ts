@@ -21,7 +21,7 @@ function findParts({ outputs }: Job, runId: string): Job['outputs'][string] | nu
 }
 
 export function fenceContext(job: Job, host: Host, endpoints: Endpoints): FenceContext {
-  const { pipeline_id, run_id, seq, attempt } = job
+  const { pipeline_id, run_id, seq, attempt, token, installation } = job
   return {
     ...baseContext(job, host, host.signal),
     config: endpoints.destinationConfig,
@@ -29,6 +29,8 @@ export function fenceContext(job: Job, host: Host, endpoints: Endpoints): FenceC
     run_id,
     seq,
     attempt,
+    token,
+    installation,
   }
 }
 
@@ -62,6 +64,8 @@ export function loadContext(attempt: Attempt): LoadContext {
     stream: job.source.stream,
     seq,
     attempt: job.attempt,
+    token: job.token,
+    installation: job.installation,
     reading: start.reading,
     sync,
     encoding,

@@ -117,7 +117,9 @@ function keepColumns({ job, host }: Attempt, columns: Column[]): void {
 }
 
 async function makeOutput(attempt: Attempt): Promise<Output | null> {
-  const { job, host, endpoints, parts, encoding, checkpoint } = attempt
+  const { job, host, endpoints, parts, encoding, checkpoint, start } = attempt
+  // Parts that our database does not know of are missing from the list, and an incomplete file would look complete.
+  if (start.lost_checkpoints > 0) return null
   if (!job.keep_output) {
     // Batches were only stored in case one had to be sent again.
     if (endpoints.destination.capabilities.commits === 'batch') await removeStrayParts(host.blobs, prefixOf(job), [])

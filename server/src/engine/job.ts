@@ -53,6 +53,9 @@ export interface Job {
   run_id: string
   seq: number
   attempt: number
+  /** Random, for this attempt only. */
+  token: string
+  installation: string
   organization_id: string
   pipeline_id: string
   source: JobSource
@@ -106,7 +109,7 @@ export interface Output {
 }
 
 export interface Outcome extends Counts {
-  /** Null if the pipeline keeps no output. */
+  /** Null if the pipeline keeps no output, or if what earlier attempts staged is lost. */
   output: Output | null
   /** The pipeline's new state; null for a full refresh, which has none. */
   cursor: Json

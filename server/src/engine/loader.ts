@@ -109,6 +109,6 @@ function pointOf(attempt: Attempt, rest: Pick<Point, 'resume' | 'state' | 'done'
   const { encoding, resumable, endpoints, start, columns } = attempt
   const inBatches = endpoints.destination.capabilities.commits === 'batch'
   const batch = inBatches ? { batch: { reading: start.reading, columns } } : {}
-  const { seq, fingerprint } = attempt.job
-  return writePoint({ seq, fingerprint, encoding, resumable, ...rest, ...batch })
+  const { run_id, seq, fingerprint } = attempt.job
+  return writePoint({ run_id, seq, fingerprint, encoding, resumable, ...rest, ...batch })
 }

@@ -7,8 +7,8 @@
  *   the next run                       what the destination has permanently (`state`)
  *
  * The two differ whenever rows are staged and published at the end: until then a failed run must not
- * move the state, or the rows it never published would be skipped forever. `seq` is the run that wrote the point; a mark
- * that was only fenced by a newer run still carries its writer's point.
+ * move the state, or the rows it never published would be skipped forever. `run_id` and `seq` are those of the run that
+ * wrote the point; a mark that was only fenced by a newer run still carries its writer's point.
  */
 import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
@@ -17,6 +17,8 @@ import { type Change, type Fingerprint, findChanges, readFingerprint } from './f
 import type { Counts, Job, Part } from './job.ts'
 
 export interface Point {
+  /** Null in points of older releases, which were told apart by `seq` alone. */
+  run_id: string | null
   seq: number
   /** What its cursors belong to. Null in points from before there were fingerprints. */
   fingerprint: Fingerprint | null
@@ -50,9 +52,10 @@ export function writePoint({ counts, encoding, batch, fingerprint, ...point }: P
 /** Parses a stored point. Null if nothing was stored, or if something else wrote it. */
 function readPoint(cursor: Json): Point | null {
   if (typeof cursor !== 'object' || cursor === null || Array.isArray(cursor) || cursor.sluice !== 1) return null
-  const { seq, encoding, resumable, resume, state, done, published, counts, batch, fingerprint } = cursor
+  const { run_id, seq, encoding, resumable, resume, state, done, published, counts, batch, fingerprint } = cursor
   if (typeof seq !== 'number') return null
   return {
+    run_id: typeof run_id === 'string' ? run_id : null,
     seq,
     fingerprint: readFingerprint(fingerprint),
     encoding: encoding === STORED_TSV || encoding === 'tsv' ? 'tsv' : 'ndjson',
@@ -95,6 +98,13 @@ export interface DoubtfulBatch {
 }
 
 export interface Start extends Counts {
+  /**
+   * The destination has more of this run than our database knows: it lost its last transactions, and with them the parts
+   * that were staged.
+   */
+  lost_checkpoints: number
+  /** The destination has more of earlier runs than our database knows: the state is that of the mark. */
+  ahead: boolean
   /** What changed since the state was kept, so that it is none of this run and everything is read. */
   changes: Change[]
   /** The checkpoint that is already loaded; 0 at the start. */
@@ -116,14 +126,14 @@ export interface Start extends Counts {
  * a mark, what was saved decides: it is all there is (`output`), or its last batch is sent again.
  */
 export function decideStart(job: Job, mark: Mark | null, commits: Commits, resumable: boolean): Start {
-  if (mark && (mark.seq > job.seq || (mark.seq === job.seq && mark.attempt > job.attempt))) {
+  if (mark && isNewer(mark, job)) {
     throw new ConnectorError('internal', 'This attempt was fenced: a newer attempt owns the run.')
   }
   const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0
   const point = readPoint(cursor)
-  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : { state: null, changes: [] })
-  if (!point || point.seq !== job.seq) return start
+  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : noState)
+  if (!point || !isOfRun(point, job)) return start
   // If the last batch is saved, the source is not needed any more.
   const complete = commits === 'batch' && point.done
   const goesOn = checkpoint > 0 && ((resumable && point.resumable) || complete)
@@ -131,15 +141,28 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
   const { encoding, resume, done, published } = point
   const same = { ...start, ...point.counts, encoding, resume, done, published, parts }
-  if (commits !== 'batch') return { ...same, checkpoint }
+  const lost_checkpoints = Math.max(0, checkpoint - (job.resume?.checkpoint ?? 0))
+  if (commits !== 'batch') return { ...same, checkpoint, lost_checkpoints, ahead: false }
   const { reading = job.attempt, columns = null } = point.batch ?? {}
   const last = parts.filter((part) => part.checkpoint === checkpoint)
   return { ...same, checkpoint: checkpoint - 1, reading, doubtful: { checkpoint, cursor, parts: last, columns } }
 }
 
-function beginning(job: Job, { state, changes }: Pick<Start, 'state' | 'changes'>): Start {
+/** A number is unique only while the sequence never goes back; a restore takes it back. */
+const isOfRun = ({ run_id, seq }: Pick<Point, 'run_id' | 'seq'>, job: Job): boolean =>
+  run_id === null ? seq === job.seq : run_id === job.run_id
+
+const isNewer = (mark: Mark, job: Job): boolean =>
+  isOfRun(mark, job) ? mark.attempt > job.attempt : mark.seq >= job.seq
+
+type State = Pick<Start, 'state' | 'changes' | 'ahead'>
+const noState: State = { state: null, changes: [], ahead: false }
+
+function beginning(job: Job, { state, changes, ahead }: State): Start {
   return {
     changes,
+    ahead,
+    lost_checkpoints: 0,
     checkpoint: 0,
     encoding: null,
     resume: null,
@@ -159,13 +182,14 @@ function beginning(job: Job, { state, changes }: Pick<Start, 'state' | 'changes'
  * The newer of what the destination has and what our database saved, if it belongs to what this run reads and writes. An
  * edit by hand that came after this run was triggered counts too, unless it was made for a config that came after it.
  */
-function decideState(job: Job, marked: Point | null): Pick<Start, 'state' | 'changes'> {
+function decideState(job: Job, marked: Point | null): State {
   const edit = job.state !== null && job.state.seq > job.seq
   const saved = edit && findChanges(job.state!.fingerprint, job.fingerprint).length > 0 ? null : job.state
-  const newest = marked && marked.seq > (saved?.seq ?? -1) ? marked : saved && { ...saved, state: saved.cursor }
-  if (newest === null) return { state: null, changes: [] }
+  const ahead = marked !== null && marked.seq > (saved?.seq ?? -1)
+  const newest = ahead ? marked : saved && { ...saved, state: saved.cursor }
+  if (newest === null) return noState
   // A point from before there were fingerprints is of what our own state says, if that says anything.
   const changes = findChanges(newest.fingerprint ?? job.state?.fingerprint ?? null, job.fingerprint)
-  if (changes.length === 0) return { state: newest.state, changes }
-  return { state: null, changes: newest.state === null ? [] : changes }
+  if (changes.length === 0) return { state: newest.state, changes, ahead }
+  return { ...noState, changes: newest.state === null ? [] : changes }
 }

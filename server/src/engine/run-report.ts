@@ -32,6 +32,13 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
     if (rows) log[rows.twice ? 'warn' : 'info'](rows.sentence)
   }
 
+  function tellLost({ checkpoint, lost_checkpoints }: Start): void {
+    const output = job.keep_output ? ' The run gets no output file, because it would be incomplete.' : ''
+    log.warn(
+      `The destination has checkpoint ${checkpoint} of this run, which our database does not know of: it has lost ${formatCount(lost_checkpoints, 'checkpoint')}. The run continues from the destination's mark, so no row is lost or loaded twice.${output}`,
+    )
+  }
+
   return {
     begin(start) {
       before = start.records_read
@@ -48,11 +55,9 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       } else if (job.attempt > 1)
         log.info(`Attempt ${job.attempt} starts over: it cannot use anything from the earlier attempts.`)
       if (!start.published && checkpoint === 0) tellChanges(start.changes)
-      if (job.keep_output && start.checkpoint > 0 && start.parts.length === 0 && !job.resume) {
-        log.warn(
-          'The part list of the earlier attempts is lost: the output file will only contain what is read from here on.',
-        )
-      }
+      if (start.ahead && start.state !== null)
+        log.info('The destination has rows that no finished run accounts for; this run continues from its mark.')
+      if (start.lost_checkpoints > 0) tellLost(start)
     },
 
     progress(counts) {
@@ -75,7 +80,7 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
         `Read ${formatCount(counts.records_read, 'record')} (${formatBytes(counts.bytes_written)}) in ${formatDuration(ms)}${how}.`,
       )
       if (output) log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}.`)
-      else log.info('No output is kept, as the pipeline requests.')
+      else if (!job.keep_output) log.info('No output is kept, as the pipeline requests.')
       log.info(
         job.sync.mode === 'incremental'
           ? 'The next run continues from here.'

@@ -15,6 +15,9 @@ export interface ClaimedRun {
   pipeline_id: string
   seq: number
   attempt: number
+  worker: string
+  /** Which installation of the platform this is. */
+  installation: string
   lost_attempts: number
   failed_attempts: number
   config_box: Buffer
@@ -65,7 +68,7 @@ export async function claim(
 /** What the executors need for claimed runs. Runs cancelled since are missing. */
 export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promise<ClaimedRun[]> =>
   db.query<ClaimedRun>(sql`
-    SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
+    SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.worker, (SELECT i.id FROM installation i) AS installation, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
            r.parts, r.records_read, r.records_written, r.bytes_written, p.name AS pipeline_name,
            s.seq AS state_seq, s.cursor AS state_cursor, s.fingerprint AS state_fingerprint,
            c.columns AS schema_columns, c.fingerprint AS schema_fingerprint

@@ -18,7 +18,15 @@ export interface RunLease {
   pipeline_id: string
   seq: number
   attempt: number
+  worker: string
 }
+
+/**
+ * The attempt still has the run. After a failover that lost transactions two workers may have claimed the same attempt; the
+ * row names the one that counts.
+ */
+const isHeld = (run: RunLease): Statement =>
+  sql`id = ${run.id} AND attempt = ${run.attempt} AND worker = ${run.worker} AND status = 'running'`
 
 export interface Ending {
   /** The last lines of the log, written in the same statement. */
@@ -64,7 +72,7 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
            output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
            output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
            stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
-     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`
+     WHERE ${isHeld(run)}`
   const state =
     incremental && outcome.cursor !== null
       ? sql`, state AS (${saveState(sql`SELECT pipeline_id, seq, ${JSON.stringify(outcome.cursor)}::jsonb, ${JSON.stringify(incremental)}::jsonb FROM done`)})`
@@ -76,7 +84,7 @@ export function finishFailed(db: Queryable, run: RunLease, ending: FailedEnding)
   const update = sql`
     UPDATE runs SET status = 'failed', finished_at = now(), error = ${ending.error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
            stage_left = true${keepCounts(ending.counts)}
-     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`
+     WHERE ${isHeld(run)}`
   return endRun(db, update, ending)
 }
 
@@ -106,7 +114,7 @@ async function returnToPending(
   const row = await db.first(sql`
     WITH waits AS (
       UPDATE runs SET status = 'pending', lease_until = NULL, worker = NULL, ${changes}
-       WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running' RETURNING id)
+       WHERE ${isHeld(run)} RETURNING id)
     SELECT ${appendChunk(log)}, pg_notify(${CHANNEL}, 'ready'), pg_notify(${CHANNEL}, 'state ' || id) FROM waits`)
   return row !== null
 }
@@ -149,7 +157,7 @@ export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkp
   const saved = await db.execute(sql`
     UPDATE runs SET checkpoint = ${point.checkpoint}, lost_attempts = 0, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
            records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}
-     WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running'`)
+     WHERE ${isHeld(run)}`)
   return saved === 1
 }
 
@@ -168,14 +176,17 @@ export const saveSchema = (
     INSERT INTO pipeline_schemas AS s (pipeline_id, columns, fingerprint, changes)
     SELECT ${run.pipeline_id}, ${JSON.stringify(columns)}, ${JSON.stringify(fingerprint)}, jsonb_agg(jsonb_build_object('at', ${isoText('now()')}, 'run_id', ${run.id}::uuid, 'change', change)) FILTER (WHERE change IS NOT NULL) || '[]'
       FROM unnest(${changes.length > 0 ? changes : [null]}::text[]) AS change
-     WHERE EXISTS (SELECT 1 FROM runs WHERE id = ${run.id} AND attempt = ${run.attempt} AND status = 'running')
+     WHERE EXISTS (SELECT 1 FROM runs WHERE ${isHeld(run)})
     ON CONFLICT (pipeline_id) DO UPDATE SET columns = excluded.columns, fingerprint = excluded.fingerprint, changes = s.changes || excluded.changes, updated_at = now()`)
 
 /** Saves the progress of many runs in one statement. */
-export const saveProgress = (db: Queryable, runs: (Pick<RunLease, 'id' | 'attempt'> & Counts)[]): Promise<number> =>
+export const saveProgress = (
+  db: Queryable,
+  runs: (Pick<RunLease, 'id' | 'attempt' | 'worker'> & Counts)[],
+): Promise<number> =>
   db.execute(sql`
     UPDATE runs r SET records_read = u.records_read, records_written = u.records_written, bytes_written = u.bytes_written
-      FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.records_read)}::bigint[],
+      FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.worker)}::text[], ${runs.map((run) => run.records_read)}::bigint[],
                   ${runs.map((run) => run.records_written)}::bigint[], ${runs.map((run) => run.bytes_written)}::bigint[])
-           AS u (id, attempt, records_read, records_written, bytes_written)
-     WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running'`)
+           AS u (id, attempt, worker, records_read, records_written, bytes_written)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND r.status = 'running'`)

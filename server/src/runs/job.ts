@@ -1,4 +1,5 @@
 /** Builds the job for an executor from the claimed row and the configuration pinned with it. */
+import { randomUUID } from 'node:crypto'
 import { findReadableParts } from '../connections/readable-outputs.ts'
 import { outputsOf } from '../connections/references.ts'
 import { ConnectorError } from '../connectors/contract.ts'
@@ -19,6 +20,8 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     run_id: run.id,
     seq: run.seq,
     attempt: run.attempt,
+    token: randomUUID(),
+    installation: run.installation,
     organization_id: run.organization_id,
     pipeline_id: run.pipeline_id,
     source: await withCode(attempt),

@@ -47,7 +47,7 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
       const moved = listAttempts().flatMap((attempt) => {
         const { run, progress } = attempt
         attempt.progress = null
-        return progress ? [{ id: run.id, attempt: run.attempt, ...progress }] : []
+        return progress ? [{ id: run.id, attempt: run.attempt, worker: run.worker, ...progress }] : []
       })
       if (moved.length > 0) await saveProgress(services.db.control, moved)
     },
@@ -57,21 +57,22 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
 async function renewLeases({ db, config }: WorkerServices, attempts: Attempt[]): Promise<string[]> {
   const rows = await db.control.query<{ id: string }>(sql`
     UPDATE runs r SET lease_until = clock_timestamp() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
-      FROM unnest(${attempts.map(({ run }) => run.id)}::uuid[], ${attempts.map(({ run }) => run.attempt)}::int[]) AS u (id, attempt)
-     WHERE r.id = u.id AND r.attempt = u.attempt AND r.status = 'running' RETURNING r.id`)
+      FROM unnest(${attempts.map(({ run }) => run.id)}::uuid[], ${attempts.map(({ run }) => run.attempt)}::int[], ${attempts.map(({ run }) => run.worker)}::text[]) AS u (id, attempt, worker)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND r.status = 'running' RETURNING r.id`)
   return rows.map((row) => row.id)
 }
 
 /** Stops attempts that no longer own their run. */
 async function stopEnded({ db }: WorkerServices, attempts: Attempt[]): Promise<void> {
   if (attempts.length === 0) return
-  const rows = await db.control.query<{ id: string; attempt: number; status: string }>(
-    sql`SELECT id, attempt, status FROM runs WHERE id = ANY (${attempts.map(({ run }) => run.id)}::uuid[])`,
+  const rows = await db.control.query<{ id: string; attempt: number; worker: string | null; status: string }>(
+    sql`SELECT id, attempt, worker, status FROM runs WHERE id = ANY (${attempts.map(({ run }) => run.id)}::uuid[])`,
   )
   const found = new Map(rows.map((row) => [row.id, row]))
   for (const attempt of attempts) {
     const row = found.get(attempt.run.id)
     if (row?.attempt !== attempt.run.attempt) attempt.stop('lost')
     else if (row.status !== 'running') attempt.stop(row.status === 'cancelled' ? 'cancelled' : 'lost')
+    else if (row.worker !== attempt.run.worker) attempt.stop('lost')
   }
 }

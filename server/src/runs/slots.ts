@@ -173,8 +173,9 @@ async function releaseUnknown({ db }: WorkerServices, worker: string, attended: 
     pipeline_id: string
     seq: number
     attempt: number
+    worker: string
   }>(sql`
-    SELECT id, organization_id, pipeline_id, seq, attempt FROM runs
+    SELECT id, organization_id, pipeline_id, seq, attempt, worker FROM runs
      WHERE status = 'running' AND worker = ${worker} AND id <> ALL (${attended}::uuid[])`)
   for (const run of runs) await handOver(db.control, run, { log: null })
 }

@@ -15,7 +15,16 @@ const sluice = (args: string[], env: Record<string, string> = {}) => runSluice(a
 test('--help lists each command with one line', async () => {
   const { code, stdout } = await sluice(['--help'])
   assert.equal(code, 0)
-  for (const command of ['start', 'api', 'worker', 'scheduler', 'config', 'migrate', 'admin reset-password EMAIL'])
+  for (const command of [
+    'start',
+    'api',
+    'worker',
+    'scheduler',
+    'config',
+    'migrate',
+    'restored',
+    'admin reset-password EMAIL',
+  ])
     assert.match(stdout, new RegExp(`^  ${command} +\\S`, 'm'))
 })
 
@@ -139,4 +148,17 @@ test('migrate brings an empty data folder to the newest schema and stops', async
   const { code, stdout } = await sluice(['migrate'])
   assert.equal(code, 0)
   assert.match(stdout, /The database schema is up to date/)
+})
+
+test('restored gives the installation a new id each time, and numbers that no run had', async () => {
+  const ids = []
+  for (let time = 1; time <= 2; time++) {
+    const { code, stdout, stderr } = await sluice(['restored'])
+    assert.equal(code, 0, stderr)
+    assert.match(stdout, /^Runs are numbered above .*, and 0 runs that had not ended begin another attempt\.$/m)
+    ids.push(/^This installation is now (\S{36})\.$/m.exec(stdout)?.[1])
+  }
+  assert.notEqual(ids[0], ids[1])
+  const help = await sluice(['restored', '--help'])
+  assert.match(help.stdout, /^sluice restored: after the database was restored from a backup/)
 })

@@ -69,7 +69,7 @@ describe('loading into postgres', () => {
     await proxy.close()
   })
 
-  it('the fence ends sessions of older attempts, never of newer ones', async () => {
+  it('the fence ends sessions of older attempts and of the same, never of newer ones', async () => {
     const pipeline_id = '11111111-1111-4111-8111-111111111111'
     const open = async (application_name: string) => {
       const client = new pg.Client({ ...p.server, database: p.database, application_name })
@@ -87,9 +87,11 @@ describe('loading into postgres', () => {
       run_id: pipeline_id,
       seq: 5,
       attempt: 2,
+      token: '',
+      installation: '',
     })
     const alive = await Promise.all(clients.map((client) => client.query('SELECT 1').then(Boolean, () => false)))
-    assert.deepEqual(alive, [false, false, true, true, true, true, true])
+    assert.deepEqual(alive, [false, false, false, true, true, true, true])
     await Promise.all([...clients, own].map((client) => client.end().catch(() => undefined)))
   })
 

@@ -17,9 +17,11 @@ const fingerprint = (stream: string): Fingerprint => ({
 const [old, present] = [fingerprint('old'), fingerprint('present')]
 
 const job = (state: Job['state'], more: Partial<Job> = {}): Job => ({
-  run_id: 'run',
+  run_id: 'run 10',
   seq: 10,
   attempt: 1,
+  token: 'token',
+  installation: 'installation',
   organization_id: 'organization',
   pipeline_id: 'pipeline',
   source: { name: 'dummy', stream: 'present', authentication: { type: 'none', params: {} }, config: {} },
@@ -36,11 +38,13 @@ const job = (state: Job['state'], more: Partial<Job> = {}): Job => ({
 })
 const state = (seq: number, cursor: Json, of: Fingerprint | null) => ({ seq, cursor, fingerprint: of })
 const counts = { records_read: 0, records_written: 0, bytes_written: 0 }
-const mark = (seq: number, cursor: Json, of: Fingerprint | null, checkpoint = 0): Mark => ({
+const mark = (seq: number, cursor: Json, of: Fingerprint | null, checkpoint = 0, run_id = `run ${seq}`): Mark => ({
+  run_id,
   seq,
   attempt: 1,
   checkpoint,
   cursor: writePoint({
+    run_id,
     seq,
     fingerprint: of,
     encoding: 'ndjson',
@@ -96,5 +100,32 @@ describe('the state of a run', () => {
     const again = job(state(5, 50, old), { attempt: 2 })
     const { resume, checkpoint } = begin(again, mark(10, 70, present, 3))
     assert.deepEqual({ resume, checkpoint }, { resume: 70, checkpoint: 3 })
+  })
+})
+
+describe('a run', () => {
+  it('is told from another by its id, whatever their numbers', () => {
+    const given = job(null)
+    const other = mark(10, 70, present, 3, 'another run')
+    assert.throws(() => begin(given, other), /fenced/)
+    const renumbered = mark(7, 70, present, 3, 'run 10')
+    assert.equal(begin(given, renumbered).checkpoint, 3)
+    assert.equal(begin(given, mark(7, 70, present, 3, 'another run')).checkpoint, 0)
+  })
+
+  it('is still told by its number in a point of an older release', () => {
+    const old = { ...mark(10, 70, present, 3), run_id: 'run 10' }
+    const { run_id: _, ...cursor } = old.cursor as Record<string, Json>
+    assert.equal(begin(job(null), { ...old, cursor }).checkpoint, 3)
+  })
+
+  it('notices checkpoints that our database has lost', () => {
+    const lost = (resume: Job['resume']) =>
+      decideStart(job(null, { resume }), mark(10, 70, present, 3), 'mark', true).lost_checkpoints
+    const saved = (checkpoint: number) => ({ checkpoint, cursor: null, parts: [], ...counts })
+    assert.equal(lost(null), 3)
+    assert.equal(lost(saved(1)), 2)
+    assert.equal(lost(saved(3)), 0)
+    assert.equal(lost(saved(4)), 0)
   })
 })

@@ -69,7 +69,9 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
 
   if (!keepsRows) return
   testZombies(destination, trial)
-  if (destination.capabilities.commits === 'mark') testMarks(trial)
+  if (destination.capabilities.commits !== 'mark') return
+  testMarks(trial)
+  testRestores(destination, trial)
 }
 
 function testZombies(destination: Destination, trial: () => Trial): void {
@@ -127,6 +129,59 @@ function testMarks(trial: () => Trial): void {
     assert.equal(outcome.records_read, 15)
     await assertRows(target, outcome, plainRows(25))
   })
+}
+
+function testRestores(destination: Destination, trial: () => Trial): void {
+  for (const write of destination.capabilities.write) {
+    it(`${write}: a run that only has the number of one that was loaded before is not taken for it`, async () => {
+      const { fixture, bench, job, start, run, follow, assertRows } = trial()
+      const target = await fixture.target()
+      const first = job(target, old, { write })
+      const outcome = await run(first)
+      const again = start({ ...follow(first, rows, {}, options), seq: first.seq })
+      await assert.rejects(again.done, /fenced/)
+      await assertRows(target, outcome, old)
+      const moved = bench.next(follow(first, rows, {}, options), null)
+      await assertRows(target, await run(moved), write === 'replace' ? rows : [...old, ...rows])
+    })
+
+    it(`${write}: of two workers with the same attempt only the last that fenced may commit`, async () => {
+      const { fixture, bench, job, start, run, assertRows } = trial()
+      const target = await fixture.target()
+      const doomed = job(target, rows, { write }, options)
+      const sleep = Promise.withResolvers<void>()
+      const asleep = Promise.withResolvers<void>()
+      let commits = 0
+      const first = start(doomed, {
+        checkpointRecords,
+        fault: (point) => {
+          if (point !== 'commit:before' || ++commits !== 2) return undefined
+          asleep.resolve()
+          return sleep.promise
+        },
+      })
+      await asleep.promise
+      const { attempt } = doomed
+      const second = await run({ ...bench.again(doomed), attempt }, { checkpointRecords })
+      sleep.resolve()
+      await assert.rejects(first.done)
+      await assertRows(target, second, rows)
+    })
+
+    it(`${write}: checkpoints that our database has lost are noticed, and no row is lost or doubled`, async () => {
+      const { fixture, bench, job, start, crash, assertRows } = trial()
+      for (const point of ['commit:after', 'publish:after']) {
+        const target = await fixture.target()
+        const doomed = job(target, rows, { write }, options)
+        assert.ok(await crash(doomed, point, 1, { checkpointRecords }))
+        const restored = start({ ...bench.again(doomed), resume: null }, { checkpointRecords })
+        const outcome = await restored.done
+        await assertRows(target, outcome, rows)
+        assert.match(restored.log.join('\n'), /warn .* our database does not know of.*no output file/)
+        assert.equal(outcome.output, null, 'an incomplete file is worse than none')
+      }
+    })
+  }
 }
 
 /**

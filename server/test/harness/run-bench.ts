@@ -183,6 +183,8 @@ export async function openRunBench(): Promise<RunBench> {
         run_id: randomUUID(),
         seq: ++lastSeq,
         attempt: 1,
+        token: randomUUID(),
+        installation: 'this one',
         organization_id: '00000000-0000-4000-8000-000000000001',
         pipeline_id: randomUUID(),
         source: {
@@ -208,6 +210,7 @@ export async function openRunBench(): Promise<RunBench> {
     again: (job) => ({
       ...job,
       attempt: job.attempt + 1,
+      token: randomUUID(),
       resume: structuredClone(rows.get(job.run_id)?.resume ?? null),
     }),
 
@@ -216,6 +219,7 @@ export async function openRunBench(): Promise<RunBench> {
       run_id: randomUUID(),
       seq: ++lastSeq,
       attempt: 1,
+      token: randomUUID(),
       resume: null,
       state: outcome ? { seq: job.seq, cursor: outcome.cursor, fingerprint: job.fingerprint } : job.state,
       ...overrides,

@@ -15,6 +15,7 @@ const settings = Type.Object(
 )
 
 interface MarkRow {
+  run_id: string
   seq: number
   attempt: number
   checkpoint: number
@@ -35,21 +36,22 @@ export const sqliteDestination: Destination<typeof settings> = {
     openDatabase(config.file).close()
   },
 
-  async fence({ config, pipeline_id, seq, attempt }) {
+  async fence({ config, pipeline_id, run_id, seq, attempt, token }) {
     const db = openDatabase(config.file)
     try {
       return inTransaction(db, () => {
         const found = db
-          .prepare('SELECT seq, attempt, checkpoint, cursor FROM marks WHERE pipeline = ?')
+          .prepare('SELECT run_id, seq, attempt, checkpoint, cursor FROM marks WHERE pipeline = ?')
           .get(pipeline_id)
         const mark = found ? readMark(found as unknown as MarkRow) : null
-        if (mark && (mark.seq > seq || (mark.seq === seq && mark.attempt > attempt))) throw fenced()
-        const checkpoint = mark?.seq === seq ? mark.checkpoint : 0
+        const same = mark?.run_id === run_id
+        if (mark && (same ? mark.attempt > attempt : mark.seq >= seq)) throw fenced()
+        const checkpoint = same ? mark.checkpoint : 0
         db.prepare(
-          `INSERT INTO marks VALUES (?, ?, ?, ?, ?) ON CONFLICT (pipeline)
-           DO UPDATE SET seq = excluded.seq, attempt = excluded.attempt, checkpoint = excluded.checkpoint`,
-        ).run(pipeline_id, seq, attempt, checkpoint, JSON.stringify(mark?.cursor ?? null))
-        return mark && mark.seq === seq ? { ...mark, attempt } : mark
+          `INSERT INTO marks VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (pipeline) DO UPDATE
+           SET run_id = excluded.run_id, seq = excluded.seq, attempt = excluded.attempt, token = excluded.token, checkpoint = excluded.checkpoint`,
+        ).run(pipeline_id, run_id, seq, attempt, token, checkpoint, JSON.stringify(mark?.cursor ?? null))
+        return mark && same ? { ...mark, attempt } : mark
       })
     } finally {
       db.close()
@@ -62,17 +64,13 @@ export const sqliteDestination: Destination<typeof settings> = {
 }
 
 function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<ReturnType<Destination['open']>> {
-  const { config, pipeline_id, run_id, seq, attempt, sync, resumable } = context
+  const { config, pipeline_id, run_id, token, sync, resumable } = context
   const db = openDatabase(config.file)
   const staged = sync.write === 'replace' || !resumable
   // What a source that starts over gave to an earlier attempt must go, and its count of checkpoints with it.
   if (!resumable) {
     inTransaction(db, () => {
-      takeMark(
-        db
-          .prepare('UPDATE marks SET checkpoint = 0 WHERE pipeline = ? AND seq = ? AND attempt = ?')
-          .run(pipeline_id, seq, attempt),
-      )
+      takeMark(db.prepare('UPDATE marks SET checkpoint = 0 WHERE pipeline = ? AND token = ?').run(pipeline_id, token))
       db.prepare('DELETE FROM rows WHERE staged_by = ?').run(run_id)
     })
   }
@@ -86,10 +84,8 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
       inTransaction(db, () => {
         takeMark(
           db
-            .prepare(
-              'UPDATE marks SET checkpoint = ?, cursor = ? WHERE pipeline = ? AND seq = ? AND attempt = ? AND checkpoint = ?',
-            )
-            .run(checkpoint, JSON.stringify(cursor), pipeline_id, seq, attempt, checkpoint - 1),
+            .prepare('UPDATE marks SET checkpoint = ?, cursor = ? WHERE pipeline = ? AND token = ? AND checkpoint = ?')
+            .run(checkpoint, JSON.stringify(cursor), pipeline_id, token, checkpoint - 1),
         )
         for (const row of pending) insert(db, config.table, staged ? run_id : null, row, sync)
       })
@@ -99,8 +95,8 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
       inTransaction(db, () => {
         takeMark(
           db
-            .prepare('UPDATE marks SET cursor = ? WHERE pipeline = ? AND seq = ? AND attempt = ? AND checkpoint = ?')
-            .run(JSON.stringify(cursor), pipeline_id, seq, attempt, checkpoint),
+            .prepare('UPDATE marks SET cursor = ? WHERE pipeline = ? AND token = ? AND checkpoint = ?')
+            .run(JSON.stringify(cursor), pipeline_id, token, checkpoint),
         )
         if (!staged) return
         const rows = db.prepare('SELECT row FROM rows WHERE staged_by = ? ORDER BY number').all(run_id) as {
@@ -133,7 +129,7 @@ function openDatabase(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: 10_000 })
   db.exec(`
     PRAGMA synchronous = OFF;
-    CREATE TABLE IF NOT EXISTS marks (pipeline TEXT PRIMARY KEY, seq INT, attempt INT, checkpoint INT, cursor TEXT);
+    CREATE TABLE IF NOT EXISTS marks (pipeline TEXT PRIMARY KEY, run_id TEXT, seq INT, attempt INT, token TEXT, checkpoint INT, cursor TEXT);
     CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, target TEXT, staged_by TEXT, key TEXT, row TEXT);
     CREATE INDEX IF NOT EXISTS rows_by_key ON rows (target, key);
   `)
@@ -166,8 +162,8 @@ function inTransaction<T>(db: DatabaseSync, act: () => T): T {
   }
 }
 
-function readMark({ seq, attempt, checkpoint, cursor }: MarkRow): Mark {
-  return { seq, attempt, checkpoint, cursor: JSON.parse(cursor) as Json }
+function readMark({ run_id, seq, attempt, checkpoint, cursor }: MarkRow): Mark {
+  return { run_id, seq, attempt, checkpoint, cursor: JSON.parse(cursor) as Json }
 }
 
 function takeMark(result: { changes: number | bigint }): void {

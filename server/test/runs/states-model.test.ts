@@ -92,10 +92,13 @@ const end = (pick: number, kind: Ending, stale: boolean): Step => ({
       pipeline_id: '',
       seq: 0,
       attempt: run.attempt - (stale ? 1 : 0),
+      worker: '',
     }
-    held.pipeline_id = (await db.first<{ pipeline_id: string }>(
-      sql`SELECT pipeline_id FROM runs WHERE id = ${run.id}`,
-    ))!.pipeline_id
+    const row = await db.first<{ pipeline_id: string; worker: string | null }>(
+      sql`SELECT pipeline_id, worker FROM runs WHERE id = ${run.id}`,
+    )
+    held.pipeline_id = row!.pipeline_id
+    held.worker = row!.worker ?? ''
     const done = await act(kind, held)
     assert.equal(done, run.status === 'running' && !stale)
     if (done) model.move(run, kind === 'success' || kind === 'failed' ? kind : 'pending')

@@ -58,8 +58,8 @@ export async function endRun(
   status: 'success' | 'failed',
 ): Promise<string> {
   const run = await db.first<RunLease>(sql`
-    INSERT INTO runs (organization_id, pipeline_id, status, triggered_by, ready, attempt, started_at)
-    VALUES (${organizationId}, ${pipelineId}, 'running', 'manual', false, 1, now()) RETURNING id, organization_id, pipeline_id, seq, attempt`)
+    INSERT INTO runs (organization_id, pipeline_id, status, triggered_by, ready, attempt, worker, started_at)
+    VALUES (${organizationId}, ${pipelineId}, 'running', 'manual', false, 1, 'test', now()) RETURNING id, organization_id, pipeline_id, seq, attempt, worker`)
   const outcome = { output: null, cursor: null, records_read: 10, records_written: 10, bytes_written: 100 }
   const ended =
     status === 'failed'

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type RunLog } from '../../contract.ts'
 import { isLostConnection } from '../shared/errors.ts'
 import type { Session } from '../shared/session.ts'
-import { fencedError, lockMark, type MarkOwner, type MarkRow } from './marks.ts'
+import { fencedError, isOwn, lockMark, type MarkOwner, type MarkRow } from './marks.ts'
 
 const REOPEN_MS = 120_000
 const FIRST_PAUSE_MS = 250
@@ -52,7 +52,7 @@ export async function openConnection(
 
   async function lockOwnMark(): Promise<MarkRow> {
     const mark = await lockMark(session, owner)
-    if (mark === null || mark.seq !== owner.seq || mark.attempt !== owner.attempt) throw fencedError()
+    if (mark === null || !isOwn(mark, owner)) throw fencedError(mark, owner)
     return mark
   }
 

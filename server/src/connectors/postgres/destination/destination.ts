@@ -18,7 +18,8 @@ import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
-import { applicationOf, ensureMarks, fence, type MarkOwner } from './marks.ts'
+import { applicationOf, fence, type MarkOwner } from './marks.ts'
+import { ensureMarks } from './marks-table.ts'
 
 const settings = Type.Object(
   {
@@ -92,8 +93,12 @@ export const postgresDestination: Destination<typeof settings> = {
     })
     await context.fault('postgres.fence.after')
     if (mark === null) return null
-    const { seq, checkpoint, cursor, published } = mark
-    return { seq, attempt: mark.attempt, checkpoint, cursor, published }
+    const { run_id, seq, attempt, checkpoint, cursor, published, installation } = mark
+    if (installation !== null && installation !== context.installation)
+      context.log.warn(
+        `${owner.schema} was last loaded by installation ${installation}, and this is ${context.installation}. That is expected once after a restore; if both are running, only one of them may have this pipeline enabled.`,
+      )
+    return { run_id, seq, attempt, checkpoint, cursor, published }
   },
 
   async open(context) {
@@ -121,8 +126,10 @@ function ownerOf({
   run_id,
   seq,
   attempt,
+  token,
+  installation,
 }: FenceContext<Settings> | LoadContext<Settings>): MarkOwner {
-  return { schema: config.schema, pipeline_id, run_id, seq, attempt }
+  return { schema: config.schema, pipeline_id, run_id, seq, attempt, token, installation }
 }
 
 function open(context: Context<Settings>, application: string): Promise<Session> {

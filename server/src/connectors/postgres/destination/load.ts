@@ -21,7 +21,7 @@ import { type Connection, openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
 import { createLoader, type Loader, type LoadTable, reconcile } from './loader.ts'
 import { serializeWriters } from './locks.ts'
-import { advanceMark, lockMark, type MarkOwner, publishMark, setCursor, setStage } from './marks.ts'
+import { advanceMark, isOwn, lockMark, type MarkOwner, publishMark, setCursor, setStage } from './marks.ts'
 import { checkKey, mergeRows, mergeTable } from './merge.ts'
 import { createPageQueue, type PageQueue } from './page-queue.ts'
 import { publishStage } from './publish.ts'
@@ -279,7 +279,7 @@ class LoadAttempt implements Load {
     const session = await openSession(AbortSignal.timeout(CLEAN_UP_MS))
     await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
     const mark = await lockMark(session, owner)
-    if (mark?.seq === owner.seq && mark.attempt === owner.attempt && !mark.published) {
+    if (mark && isOwn(mark, owner) && !mark.published) {
       await session.script(`DROP TABLE IF EXISTS ${quoteTable(this.#stage)}`)
       await setStage(session, owner, { checkpoint: mark.checkpoint, stage: null, reset: true })
     }

@@ -3,8 +3,12 @@
  * rows. Every change names the attempt it belongs to, so an older attempt that comes back finds no row and stops. Because
  * it must take the row first, it queues behind its successor instead of racing it.
  *
- *   seq, attempt     whose attempt it is
- *   checkpoint       the last one committed of run `seq`; 0: none
+ *   run_id           which run it is of; `seq` is its place in the order of all runs, which a restore of the platform's
+ *                    database may give out twice
+ *   attempt, token   which attempt of it; after a failover two workers may believe that they hold the same attempt, and the
+ *                    token tells them apart: the last one that fenced may commit
+ *   installation     the platform that wrote it, for messages
+ *   checkpoint       the last one committed of that run; 0: none
  *   cursor           where the source resumes after it
  *   base_cursor      the cursor of what is visible: differs from `cursor` while rows are still staged
  *   published        the run is visible as a whole
@@ -14,16 +18,17 @@
 import type { Json } from '../../../json/json.ts'
 import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
-import { quoteName, quoteTable } from '../shared/names.ts'
+import { quoteTable } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { orNull, type RowOf, readBoolean, readInteger, readJson, readText } from '../shared/values.ts'
-
-const marksTable = '_sluice_marks'
+import { marksOf, marksTable } from './marks-table.ts'
 
 const markRow = {
   run_id: readText,
   seq: readInteger,
   attempt: readInteger,
+  token: orNull(readText),
+  installation: orNull(readText),
   checkpoint: readInteger,
   cursor: orNull(readJson),
   base_cursor: orNull(readJson),
@@ -42,46 +47,29 @@ export interface MarkOwner {
   run_id: string
   seq: number
   attempt: number
+  token: string
+  installation: string
 }
 
-export function fencedError(): ConnectorError {
-  return new ConnectorError(
-    'internal',
-    'This attempt was fenced: a newer attempt of the pipeline has taken over, and nothing more of this one is loaded',
-  )
+export function fencedError(mark: MarkRow | null, owner: MarkOwner): ConnectorError {
+  return new ConnectorError('internal', `This attempt was fenced: ${explainFence(mark, owner)}`)
 }
 
-export function marksOf(schema: string): string {
-  return quoteTable({ schema, table: marksTable })
-}
-
-/**
- * Creates schema and table if they are missing. Two sessions doing so at once would collide in the catalog, so they
- * take turns.
- */
-export async function ensureMarks(session: Session, schema: string): Promise<void> {
-  const exists = 'SELECT to_regclass($1) IS NOT NULL AS found'
-  const [before] = await session.query(exists, [marksOf(schema)], { found: readBoolean })
-  if (before?.found) return
-  await session.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('sluice marks', 0))")
-  const [spaces] = await session.query('SELECT to_regnamespace($1) IS NOT NULL AS found', [quoteName(schema)], {
-    found: readBoolean,
-  })
-  if (!spaces?.found) await session.script(`CREATE SCHEMA ${quoteName(schema)}`)
-  await session.script(
-    `CREATE TABLE IF NOT EXISTS ${marksOf(schema)} (
-       pipeline_id text PRIMARY KEY, run_id text NOT NULL, seq int8 NOT NULL, attempt int4 NOT NULL, checkpoint int8 NOT NULL,
-       cursor json, base_cursor json, published boolean NOT NULL, stage text, updated_at timestamptz NOT NULL DEFAULT now()
-     ) WITH (fillfactor = 50);
-     COMMENT ON TABLE ${marksOf(schema)} IS 'How far Sluice has loaded each pipeline. Written together with the rows; keep it with them.';
-     COMMIT`,
-  )
+function explainFence(mark: MarkRow | null, owner: MarkOwner): string {
+  const where = `${owner.schema}.${marksTable}`
+  if (mark === null) return `the mark of this pipeline in ${where} is gone, so nothing more of this run is loaded`
+  if (mark.run_id === owner.run_id) {
+    const who = mark.attempt === owner.attempt ? 'another worker has' : `attempt ${mark.attempt} of this run has`
+    return `${who} taken over, and nothing more of this one is loaded`
+  }
+  const by = mark.installation === owner.installation ? 'this installation' : `installation ${mark.installation}`
+  return `the mark of this pipeline in ${where} belongs to run ${mark.run_id.slice(0, 36)} (number ${mark.seq}) of ${by}, and this run is number ${owner.seq}. If the database of the platform was restored from a backup, an operator has to run \`sluice restored\` once; otherwise a newer run has taken over`
 }
 
 /** The row, locked until the transaction ends; this also waits for a COMMIT whose answer was lost. */
 export async function lockMark(session: Session, { schema, pipeline_id }: MarkOwner): Promise<MarkRow | null> {
   const [row] = await session.query(
-    `SELECT run_id, seq, attempt, checkpoint, cursor, base_cursor, published, stage, xmin::text AS changed_by FROM ${marksOf(schema)}
+    `SELECT run_id, seq, attempt, token, installation, checkpoint, cursor, base_cursor, published, stage, xmin::text AS changed_by FROM ${marksOf(schema)}
      WHERE pipeline_id = $1 FOR UPDATE`,
     [pipeline_id],
     markRow,
@@ -91,7 +79,8 @@ export async function lockMark(session: Session, { schema, pipeline_id }: MarkOw
 
 /**
  * Takes the mark for a newer attempt. Returns the row as it was, except that checkpoints whose stage is gone are reset.
- * The same attempt may take it again, because the answer to its first try may have been lost.
+ * The same attempt may take it again, because the answer to its first try may have been lost. So may another worker that
+ * holds the same attempt; the one before it is fenced from then on.
  */
 async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   const table = marksOf(owner.schema)
@@ -100,13 +89,12 @@ async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | n
     [owner.pipeline_id],
   )
   const row = await lockMark(session, owner)
-  if (row === null) throw fencedError()
-  if (row.seq > owner.seq || (row.seq === owner.seq && row.attempt > owner.attempt)) throw fencedError()
-  const sameRun = row.seq === owner.seq
+  if (row === null || isNewer(row, owner)) throw fencedError(row, owner)
+  const sameRun = row.run_id === owner.run_id
   const lost = sameRun && row.stage !== null && !row.published && !(await tableExists(session, owner.schema, row.stage))
   const stands = sameRun && !lost ? row : { ...row, checkpoint: 0, cursor: row.base_cursor }
   await session.query(
-    `UPDATE ${table} SET run_id = $2, seq = $3, attempt = $4, checkpoint = $5, cursor = $6, published = $7, updated_at = now() WHERE pipeline_id = $1`,
+    `UPDATE ${table} SET run_id = $2, seq = $3, attempt = $4, checkpoint = $5, cursor = $6, published = $7, token = $8, installation = $9, updated_at = now() WHERE pipeline_id = $1`,
     [
       owner.pipeline_id,
       owner.run_id,
@@ -115,12 +103,21 @@ async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | n
       stands.checkpoint,
       toJson(stands.cursor),
       sameRun && row.published,
+      owner.token,
+      owner.installation,
     ],
   )
   if (row.seq < 0) return null
   // For an earlier run, the visible position is its base cursor.
   return sameRun ? stands : { ...row, cursor: row.base_cursor }
 }
+
+export const isOwn = (row: MarkRow, { run_id, attempt, token }: MarkOwner): boolean =>
+  row.run_id === run_id && row.attempt === attempt && row.token === token
+
+/** Another run with the same number is no older one: the sequence went back, and the mark may hold more than we know. */
+const isNewer = (row: MarkRow, owner: MarkOwner): boolean =>
+  row.run_id === owner.run_id ? row.attempt > owner.attempt : row.seq >= owner.seq
 
 export async function tableExists(session: Session, schema: string, table: string): Promise<boolean> {
   const [row] = await session.query('SELECT to_regclass($1) IS NOT NULL AS found', [quoteTable({ schema, table })], {
@@ -131,7 +128,7 @@ export async function tableExists(session: Session, schema: string, table: strin
 
 /** First statement of a checkpoint's transaction. */
 export async function advanceMark(session: Session, owner: MarkOwner, checkpoint: number): Promise<void> {
-  await changeMark(session, owner, checkpoint - 1, { set: 'checkpoint = $5', values: [checkpoint] })
+  await changeMark(session, owner, checkpoint - 1, { set: 'checkpoint = $6', values: [checkpoint] })
 }
 
 /**
@@ -142,7 +139,7 @@ export async function setCursor(
   owner: MarkOwner,
   { checkpoint, cursor, visible }: { checkpoint: number; cursor: Json; visible: boolean },
 ): Promise<void> {
-  const set = visible ? 'cursor = $5, base_cursor = $5' : 'cursor = $5'
+  const set = visible ? 'cursor = $6, base_cursor = $6' : 'cursor = $6'
   await changeMark(session, owner, checkpoint, { set, values: [toJson(cursor)] })
 }
 
@@ -152,7 +149,7 @@ export async function publishMark(
   owner: MarkOwner,
   { checkpoint, cursor }: { checkpoint: number; cursor: Json },
 ): Promise<void> {
-  const set = 'cursor = $5, base_cursor = $5, published = true, stage = NULL'
+  const set = 'cursor = $6, base_cursor = $6, published = true, stage = NULL'
   await changeMark(session, owner, checkpoint, { set, values: [toJson(cursor)] })
 }
 
@@ -162,7 +159,7 @@ export async function setStage(
   owner: MarkOwner,
   { checkpoint, stage, reset }: { checkpoint: number; stage: string | null; reset: boolean },
 ): Promise<void> {
-  const set = `stage = $5${reset ? ', checkpoint = 0, cursor = base_cursor' : ''}`
+  const set = `stage = $6${reset ? ', checkpoint = 0, cursor = base_cursor' : ''}`
   await changeMark(session, owner, checkpoint, { set, values: [stage] })
 }
 
@@ -174,10 +171,10 @@ async function changeMark(
 ): Promise<void> {
   const rows = await session.query(
     `UPDATE ${marksOf(owner.schema)} SET ${set}, updated_at = now()
-     WHERE pipeline_id = $1 AND seq = $2 AND attempt = $3 AND checkpoint = $4 AND NOT published RETURNING 1`,
-    [owner.pipeline_id, owner.seq, owner.attempt, checkpoint, ...values],
+     WHERE pipeline_id = $1 AND seq = $2 AND attempt = $3 AND checkpoint = $4 AND token = $5 AND NOT published RETURNING 1`,
+    [owner.pipeline_id, owner.seq, owner.attempt, checkpoint, owner.token, ...values],
   )
-  if (rows.length !== 1) throw fencedError()
+  if (rows.length !== 1) throw fencedError(await lockMark(session, owner), owner)
 }
 
 function toJson(value: Json): string | null {
@@ -210,7 +207,10 @@ export function applicationOf(owner: MarkOwner): string {
   return `sluice ${owner.pipeline_id} ${owner.seq}.${owner.attempt}`
 }
 
-/** Only older ones: the session that holds the row may be our successor, and then this attempt has to stop. */
+/**
+ * Never newer ones: the session that holds the row may be our successor, and then this attempt has to stop. A session of
+ * the same attempt is not ours, which has no other yet: it is of a worker that we replace, or of a connection we lost.
+ */
 export async function endOlderAttempts(session: Session, owner: MarkOwner): Promise<void> {
   await session
     .query(
@@ -218,7 +218,7 @@ export async function endOlderAttempts(session: Session, owner: MarkOwner): Prom
        WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
          AND CASE WHEN application_name ~ ('^sluice ' || $1 || ' [0-9]{1,18}[.][0-9]{1,9}$')
                   THEN (substring(application_name FROM '([0-9]+)[.][0-9]+$')::bigint, substring(application_name FROM '[.]([0-9]+)$')::integer)
-                       < ($2::bigint, $3::integer) END`,
+                       <= ($2::bigint, $3::integer) END`,
       [owner.pipeline_id, owner.seq, owner.attempt],
     )
     // Without the privilege to end it, wait for its own timeout.

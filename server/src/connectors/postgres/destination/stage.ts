@@ -6,7 +6,8 @@ import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readText } from '../shared/values.ts'
-import { type MarkOwner, type MarkRow, marksOf, setStage, tableExists } from './marks.ts'
+import { type MarkOwner, type MarkRow, setStage, tableExists } from './marks.ts'
+import { marksOf } from './marks-table.ts'
 import { findSwapObstacles } from './swap.ts'
 import { readColumns, type TableColumn } from './table.ts'
 
@@ -17,7 +18,7 @@ const abandonedAfter = '7 days'
 
 export function stageName(owner: MarkOwner): string {
   const pipeline = createHash('sha256').update(owner.pipeline_id).digest('hex').slice(0, 16)
-  return `${prefix}${pipeline}_${owner.seq}_${owner.attempt}`
+  return `${prefix}${pipeline}_${owner.seq}_${owner.attempt}_${owner.token.slice(0, 8)}`
 }
 
 /**

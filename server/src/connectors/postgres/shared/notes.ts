@@ -33,7 +33,8 @@ export const destinationNotes = `
 Rows arrive by COPY and every checkpoint is one transaction together with its mark, a row in the table \`_sluice_marks\` of the
 target schema. So each row is there exactly once, whatever fails: a worker, a connection in the middle of COMMIT, or an older attempt that
 comes back. Do not change that table, and include it in backups of the data. If several roles load into one schema, all need
-SELECT, INSERT and UPDATE on it.
+SELECT, INSERT and UPDATE on it; if a release adds columns to it,
+its owner must load first, or run the statement that the error shows.
 
 **append** adds the rows of every run. **upsert** merges every checkpoint by \`primary_key\`: of several records with the same key the last
 wins, and a record without a key fails the run. The table gets a primary key, or an existing one a unique index, on those columns.
