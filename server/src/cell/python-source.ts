@@ -5,7 +5,14 @@
  * so the cursor of a page is the author's state right after its last record, and a read that starts with that state
  * continues with the next record. Sources that never mention `self.state` have no cursors and are read again from the start.
  */
-import type { Page, ReadContext, RunLog, Source, SourceContext } from '../connectors/contract.ts'
+import {
+  ConnectorError,
+  type Page,
+  type ReadContext,
+  type RunLog,
+  type Source,
+  type SourceContext,
+} from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import type { CellPage } from './call.ts'
 import { type CustomSettings, type CustomSourceOptions, declareSource } from './declaration.ts'
@@ -30,7 +37,12 @@ export function pythonSource(options: PythonSourceOptions): Source<CustomSetting
   return {
     ...declaration,
     async check(context) {
-      await requireConnection(inputOf(options, context))
+      const input = inputOf(options, context)
+      await requireConnection(input)
+      if (context.stream === null) return
+      const known = declaration.streams === 'dynamic' ? await listStreams(input) : declaration.streams
+      if (!known.includes(context.stream))
+        throw new ConnectorError('config', `The source has no stream '${context.stream.slice(0, 100)}'`)
     },
     listStreams: (context) => listStreams(inputOf(options, context)),
     // Only running its code would tell what it yields.

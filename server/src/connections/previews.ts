@@ -85,7 +85,12 @@ export async function checkCustomSource(
   }
   const { refreshTokens: tokens, note } = openUnstoredTokens(authentication)
   const options = { signal, tokens }
-  const result = await services.calls.run(actor.organization_id, 'check', { endpoint, outputs: null }, options)
+  const result = await services.calls.run(
+    actor.organization_id,
+    'check',
+    { endpoint, outputs: null, stream: null },
+    options,
+  )
   const message = result.ok ? 'the connection works' : trimError(result.message)
   return { success: result.ok, message: withNote(message, note()) }
 }

@@ -18,7 +18,7 @@ import { trimError } from '../executors/reports.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
-import { checkDestination, checkSource, findEndpointFaults } from './endpoint-faults.ts'
+import { checkDestination, checkSource, findEndpointFaults, nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { findReadableParts } from './readable-outputs.ts'
@@ -41,12 +41,12 @@ export interface ProbeServices {
 export interface ProbeInput {
   source?: unknown
   destination?: unknown
+  /** A check also tries this one, a description is of this one alone. */
+  stream?: string
 }
 
 export interface StreamsInput extends ProbeInput {
   describe?: boolean
-  /** Which stream to describe; by default the first. */
-  stream?: string
 }
 
 export interface StreamsResult {
@@ -63,8 +63,27 @@ export async function checkConnector(
   signal: AbortSignal,
 ): Promise<{ success: boolean; message: string }> {
   const probed = await readProbe(services, actor, input)
-  const { result, say } = await callExecutor(services, actor, { kind: 'check', probed, more: {} }, signal)
-  return { success: result.ok, message: say(result.ok ? 'The connection works' : result.message) }
+  const stream = streamOf(input)
+  requireStream(probed, stream)
+  const { result, say } = await callExecutor(services, actor, { kind: 'check', probed, more: { stream } }, signal)
+  if (!result.ok) return { success: false, message: say(result.message) }
+  const verb = probed.endpoint.type === 'source' ? 'read' : 'written'
+  const more = stream === null ? '' : `, and the stream '${stream}' can be ${verb}`
+  return { success: true, message: say(`The connection works${more}`) }
+}
+
+/** Beside the source, or in it as in a pipeline's config. */
+function streamOf({ source, stream }: ProbeInput): string | null {
+  const own = isObject(source) && typeof source.stream === 'string' ? source.stream : undefined
+  if (stream !== undefined && own !== undefined && stream !== own)
+    throw refuse(['stream: is another one than source.stream; give one of them'])
+  return stream ?? own ?? null
+}
+
+/** What is known without asking anybody. */
+function requireStream({ endpoint, streams: known }: Probed, stream: string | null): void {
+  if (endpoint.type === 'destination' || stream === null || known === 'dynamic' || known.includes(stream)) return
+  throw refuse([`stream: ${endpoint.name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, known)}`])
 }
 
 export async function listConnectorStreams(
@@ -89,9 +108,7 @@ async function describeStreams(
   { probed, stream }: { probed: Probed; stream: string | null },
   signal: AbortSignal,
 ): Promise<StreamsResult> {
-  const { streams: known } = probed
-  if (stream !== null && known !== 'dynamic' && !known.includes(stream))
-    throw refuse([`stream: there is no stream '${stream.slice(0, 100)}'; use one of ${known.join(', ')}`])
+  requireStream(probed, stream)
   const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { stream } }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [], descriptions: [] }
   const { streams, descriptions } = result.answer

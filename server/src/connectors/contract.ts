@@ -186,6 +186,12 @@ export interface FetchRequest extends WholeRequest {
   authenticate?: boolean
 }
 
+/** What a check is about besides the connection. */
+interface Checked {
+  /** Null: the connection alone. */
+  stream: string | null
+}
+
 export interface ReadContext<Settings = Record<string, unknown>> extends SourceContext<Settings> {
   stream: string
   /** The encoding of the pages: one that the source supports. */
@@ -249,8 +255,11 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
   streams: readonly string[] | 'dynamic'
   auth_types: readonly string[]
   capabilities: SourceCapabilities
-  /** Throws a ConnectorError that says what is wrong and what to do about it; returns if everything works. */
-  check(context: SourceContext<Static<Settings>>): Promise<void>
+  /**
+   * Throws a ConnectorError that says what is wrong and what to do about it; returns if everything works. With a stream:
+   * it exists, and these credentials may read it.
+   */
+  check(context: SourceContext<Static<Settings>> & Checked): Promise<void>
   listStreams(context: SourceContext<Static<Settings>>): Promise<string[]>
   /** One description per stream, in the given order. It may read the beginning of the data, never all of it. */
   describe(context: SourceContext<Static<Settings>>, streams: readonly string[]): Promise<StreamDescription[]>
@@ -371,7 +380,8 @@ export interface Destination<Settings extends TObject = TObject> extends Declara
   capabilities: DestinationCapabilities
   /** The output file that the settings ask for. Absent if the stage serves as the output unchanged. */
   output?(config: Static<Settings>): OutputShape
-  check(context: Context<Static<Settings>>): Promise<void>
+  /** As for a source. With a stream: its records can be written to the place that the settings name. */
+  check(context: Context<Static<Settings>> & Checked): Promise<void>
   /**
    * Takes the mark for this attempt, so that older attempts no longer match it, and returns what was there before: the
    * mark of this run (resume), of an earlier run (its cursor is the state), or null. A destination without a mark

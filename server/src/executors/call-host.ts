@@ -48,10 +48,10 @@ const performers: Performers = {
     return { answer: await getZygote().selfTest() }
   },
   async check(input, host) {
-    const { endpoint } = input
+    const { endpoint, stream } = input
     const { findDestination } = await import('../connectors/registry.ts')
     const { applyDefaults } = await import('../connectors/settings/settings.ts')
-    const context = await makeContext(input, host)
+    const context = { ...(await makeContext(input, host)), stream }
     if (endpoint.type === 'destination') {
       const destination = findDestination(endpoint.name)!
       await destination.check({ ...context, config: applyDefaults(destination.settings, endpoint.config) })

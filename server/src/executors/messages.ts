@@ -73,7 +73,8 @@ interface PreviewCallInput {
 export interface CallInputs {
   /** Whether the sandbox works on this machine. */
   self_test: null
-  check: ProbeInput
+  /** With a stream: that one too. */
+  check: ProbeInput & { stream: string | null }
   streams: ProbeInput
   /** Lists all streams and describes one: the named one, or the first. */
   describe: ProbeInput & { stream: string | null }

@@ -124,7 +124,7 @@ test('a caller who goes away in the middle of an exchange does not take the new 
     signal: gone.signal,
     tokens: createRefreshTokens(db, box, place),
   }
-  await assert.rejects(calls.run(person.organization_id, 'check', { endpoint, outputs: null }, caller))
+  await assert.rejects(calls.run(person.organization_id, 'check', { endpoint, outputs: null, stream: null }, caller))
   assert.notEqual(auth.currentToken(first), first)
   assert.equal(await stored(id), auth.currentToken(first))
 })

@@ -99,7 +99,7 @@ test('what is wrong is said', async () => {
   const unknown = await streams({ source: { name: 'dummy' }, describe: true, stream: 'stones' })
   assert.deepEqual(
     [unknown.status, unknown.body.detail],
-    [400, "stream: there is no stream 'stones'; use one of creatures, plants"],
+    [400, "stream: dummy has no stream 'stones'; it has creatures, plants"],
   )
   const alone = await streams({ source: { name: 'dummy' }, stream: 'plants' })
   assert.equal(alone.status, 400)

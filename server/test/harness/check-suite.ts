@@ -13,12 +13,16 @@ import type { Said } from './said.ts'
 interface CheckSuite {
   connector: Connector
   fixture(): Peers
+  /** A stream that can be read, or that can be written with these settings. */
+  usable(): Promise<Settings & { stream: string }>
   bench(): RunBench
   said: Said
 }
 
-export function testChecks({ connector, fixture, bench, said }: CheckSuite): void {
-  async function check(settings: Settings, signal = AbortSignal.timeout(20_000)): Promise<void> {
+type Checked = Settings & { stream?: string | null }
+
+export function testChecks({ connector, fixture, usable, bench, said }: CheckSuite): void {
+  async function check({ stream = null, ...settings }: Checked, signal = AbortSignal.timeout(20_000)): Promise<void> {
     const log = { debug: said.add, info: said.add, warn: said.add, error: said.add }
     try {
       const { egress } = bench()
@@ -32,13 +36,14 @@ export function testChecks({ connector, fixture, bench, said }: CheckSuite): voi
         log,
         outputs: { parts: () => null, blobs: bench().blobs },
         fault: () => undefined,
+        stream,
       })
     } catch (error) {
       said.addError(error)
       throw error
     }
   }
-  const refuses = (settings: Settings, kinds: string[], signal?: AbortSignal): Promise<void> =>
+  const refuses = (settings: Checked, kinds: string[], signal?: AbortSignal): Promise<void> =>
     assert.rejects(check(settings, signal), (error: unknown) => {
       assert.ok(error instanceof ConnectorError, `a ConnectorError, not ${String(error)}`)
       assert.ok(kinds.includes(error.kind), `kind ${error.kind} of: ${error.message}`)
@@ -54,6 +59,22 @@ export function testChecks({ connector, fixture, bench, said }: CheckSuite): voi
 
   it('passes the check with good settings', async () => {
     await check(await fixture().good())
+  })
+
+  it('passes the check of a stream that it can use', async () => {
+    await check(await usable())
+  })
+
+  it('refuses the check of a stream that is not there', async (test) => {
+    if (connector.kind === 'destination') return test.skip('a destination makes what is not there')
+    await refuses({ ...(await usable()), stream: 'no such stream' }, ['config', 'source'])
+  })
+
+  it('refuses the check of a stream that its credentials may not use', async (test) => {
+    const forbidden = await fixture().forbidden?.()
+    if (!forbidden) return test.skip('its credentials are for all of it')
+    await refuses(forbidden, ['auth'])
+    await check({ ...forbidden, stream: null, config: { ...forbidden.config, ...forbidden.elsewhere } })
   })
 
   it('refuses bad credentials', async (test) => {

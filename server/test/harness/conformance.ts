@@ -17,6 +17,11 @@ export interface Settings {
 export interface Peers {
   /** Settings with which `check` passes. */
   good(): Promise<Settings>
+  /**
+   * A stream that is there and that these credentials may not use, while the connection itself works: with `elsewhere` laid
+   * over the settings, and without the stream.
+   */
+  forbidden?(): Promise<Settings & { stream: string; elsewhere?: Record<string, unknown> }>
   /** Settings that the other side refuses, and the kind of failure this is. */
   badCredentials?(): Promise<Settings & { kind: FailureKind }>
   /** Settings that insist on TLS, for a server that has none. */

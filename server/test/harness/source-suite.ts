@@ -46,7 +46,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       }
     }
 
-    testChecks({ connector: source, fixture: () => fixture, bench: () => bench, said })
+    testChecks({ connector: source, fixture: () => fixture, usable: () => fixture.stream(1), bench: () => bench, said })
 
     testAuthentication({ types: source.auth_types, said, open: (auth) => openGuarded(auth, fixture, read, job) })
 

@@ -75,7 +75,13 @@ is raised. \`updated_at\` grows by one second from record to record and can serv
 To see what a failure looks like set \`fail_after\`; to have time to cancel a run set \`delay_ms\`; to try out \`upsert\` set
 \`repeat_ids\`.`,
 
-  async check() {},
+  async check({ stream }) {
+    if (stream !== null && !(streams as readonly string[]).includes(stream))
+      throw new ConnectorError(
+        'config',
+        `The dummy source has no stream '${stream.slice(0, 100)}'; it has ${streams.join(', ')}`,
+      )
+  },
 
   async listStreams() {
     return [...streams]

@@ -1,4 +1,4 @@
-import type { ReadContext, Reading, Source } from '../contract.ts'
+import { ConnectorError, type ReadContext, type Reading, type Source } from '../contract.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
 import { readJsonLines } from './read-json-lines.ts'
@@ -38,6 +38,12 @@ CSV and Parquet are first copied to a temporary file on the worker. A read canno
 it starts over, and nothing of it is visible in the destination before the end.`,
 
   async check(context) {
+    const { stream } = context
+    if (stream !== null && stream !== STREAM)
+      throw new ConnectorError(
+        'config',
+        `A file has no stream '${stream.slice(0, 100)}'; its one stream is '${STREAM}'`,
+      )
     const file = await openFile(context)
     await file.close()
   },

@@ -48,7 +48,8 @@ export function connectorRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Try out a source or a destination',
-        description: 'Ends after 30 seconds.',
+        description:
+          'With a `stream` also whether that one is there and may be read, or its table be written. Ends after 30 seconds.',
         body: Probe,
         response: {
           200: CheckResult,

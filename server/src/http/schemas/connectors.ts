@@ -37,7 +37,18 @@ export const DestinationInfo = Type.Object(info)
 const Party = AnyObject('Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config')
 
 export const Probe = Type.Object(
-  { source: Type.Optional(Party), destination: Type.Optional(Party) },
+  {
+    source: Type.Optional(Party),
+    destination: Type.Optional(Party),
+    stream: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 500,
+        description:
+          'Also try this one: is it there, and may it be read? Of a destination: may its table be written? It may stand in the source as well',
+      }),
+    ),
+  },
   { description: 'Either a source or a destination' },
 )
 

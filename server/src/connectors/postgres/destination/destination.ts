@@ -12,7 +12,7 @@ import {
 } from '../../contract.ts'
 import { makeSafe, postgresNames } from '../../types/names.ts'
 import { explainFailure } from '../shared/errors.ts'
-import { quoteName, splitStream } from '../shared/names.ts'
+import { formatStream, quoteName, splitStream, type TableName } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
@@ -81,7 +81,11 @@ export const postgresDestination: Destination<typeof settings> = {
   notes: destinationNotes,
 
   async check(context) {
-    await withSession(context, 'sluice check', (session) => checkRights(session, context.config))
+    await withSession(context, 'sluice check', async (session) => {
+      await checkRights(session, context.config)
+      const table = tableOf(context.config, context.stream)
+      if (table !== null) await requireWritable(session, { schema: context.config.schema, table })
+    })
   },
 
   async fence(context) {
@@ -116,8 +120,12 @@ export const postgresDestination: Destination<typeof settings> = {
   },
 }
 
-function tableOf({ table }: Settings, stream: string): string {
-  return table ?? makeSafe(splitStream(stream).at(-1) ?? stream, postgresNames)
+function tableOf(config: Settings, stream: string): string
+/** Null if neither the settings nor a stream name the table. */
+function tableOf(config: Settings, stream: string | null): string | null
+function tableOf({ table }: Settings, stream: string | null): string | null {
+  if (table !== undefined || stream === null) return table ?? null
+  return makeSafe(splitStream(stream).at(-1) ?? stream, postgresNames)
 }
 
 function ownerOf({
@@ -198,4 +206,25 @@ async function checkRights(session: Session, config: Settings): Promise<void> {
         : `There is no schema ${schema} and the role may not create it; create it, or grant CREATE on the database`,
     )
   }
+}
+
+/** A table that is not there yet will be created; one that is there has to take rows from this role. */
+async function requireWritable(session: Session, name: TableName): Promise<void> {
+  const [row] = await session.query(
+    `SELECT c.relkind IN ('r', 'p', 'f', 'v') AS is_table,
+            CASE WHEN c.relkind IN ('r', 'p', 'f', 'v') THEN has_table_privilege(c.oid, 'INSERT') ELSE false END AS may_insert
+     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2`,
+    [name.schema, name.table],
+    { is_table: readBoolean, may_insert: readBoolean },
+  )
+  if (row === undefined || row.may_insert) return
+  if (!row.is_table)
+    throw new ConnectorError(
+      'config',
+      `There is something else than a table named ${formatStream(name)}; choose another table`,
+    )
+  throw new ConnectorError(
+    'auth',
+    `The role may not write to ${formatStream(name)}; grant it INSERT, for upsert also SELECT and UPDATE, and make it the owner where the table is to be replaced or its columns are to follow the source`,
+  )
 }

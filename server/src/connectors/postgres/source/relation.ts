@@ -1,6 +1,6 @@
 /** Describes what a stream reads: a table, a view or a query, with its columns and key. */
 import { ConnectorError } from '../../contract.ts'
-import { codeOf } from '../shared/errors.ts'
+import { codeOf, sqlState } from '../shared/errors.ts'
 import { formatStream, quoteTable, splitStream, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { orNull, type RowOf, readBoolean, readInteger, readText } from '../shared/values.ts'
@@ -48,6 +48,20 @@ export async function describeStream(
 ): Promise<Relation> {
   const query = Object.hasOwn(queries, stream) ? queries[stream] : undefined
   return query === undefined ? describeTable(session, stream) : describeQuery(session, stream, query)
+}
+
+/** The server checks the rights on everything that a statement names before its first row, and this one has none. */
+export async function requireReadable(session: Session, stream: string, { from }: Relation): Promise<void> {
+  try {
+    await session.query(`SELECT * FROM ${from} AS t LIMIT 0`)
+  } catch (error) {
+    if (codeOf(error) !== sqlState.insufficientPrivilege) throw error
+    throw new ConnectorError(
+      'auth',
+      `The role may not read ${stream}: ${(error as Error).message}. Grant it SELECT on the whole of it, and USAGE on its schema; where it may read some columns only, a pipeline that chooses them in config.columns works`,
+      { cause: error },
+    )
+  }
 }
 
 /**

@@ -22,7 +22,7 @@ import { describeAll } from './describe.ts'
 import { planIncremental } from './incremental.ts'
 import { buildCopy, projectColumns } from './projection.ts'
 import { beginReading, exportSnapshot, importSnapshot, readRanges, worthSplitting } from './ranges.ts'
-import { describeStream, listRelations, type Relation } from './relation.ts'
+import { describeStream, listRelations, type Relation, requireReadable } from './relation.ts'
 
 const settings = Type.Object(
   {
@@ -96,10 +96,11 @@ export const postgresSource: Source<typeof settings> = {
   notes: sourceNotes,
 
   async check(context) {
+    const { stream, config } = context
     await withSession(context, async (session) => {
       await session.query('SELECT 1')
-      for (const name of Object.keys(context.config.queries))
-        await describeStream(session, name, context.config.queries)
+      for (const name of Object.keys(config.queries)) await describeStream(session, name, config.queries)
+      if (stream !== null) await requireReadable(session, stream, await describeStream(session, stream, config.queries))
     })
   },
 
