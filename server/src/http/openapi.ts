@@ -1,4 +1,5 @@
 /** The API's description at /api/openapi.json, made from the routes' schemas, and a browsable reference of it at /docs. */
+import { isDeepStrictEqual } from 'node:util'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { ErrorCode } from '../errors.ts'
@@ -6,7 +7,9 @@ import { VERSION } from '../version.ts'
 import type { App } from './app-type.ts'
 import type { Access } from './authenticate.ts'
 import { NO_FIELDS } from './known-fields.ts'
+import { nameComponents } from './openapi-components.ts'
 import { Problem, problems } from './schemas/common.ts'
+import { nameSchemas } from './schemas/component-names.ts'
 
 const INTRODUCTION = `Organizations, roles, domains, invitations and API keys around pipelines that move one stream of a source to a destination.
 
@@ -14,10 +17,16 @@ Send \`Authorization: Bearer <access token>\` or \`X-API-Key: <key>\`. Errors ar
 
 Unknown fields and query parameters are refused with 400. A PUT also takes the fields that the GET of the same path returns, as long as they are unchanged.`
 
+interface DeclaredResponse {
+  description?: string
+  headers?: object
+  content?: object
+  type?: unknown
+  properties?: object
+}
 interface DeclaredSchema {
-  querystring?: unknown
-  params?: unknown
-  response?: Record<string, object>
+  produces?: string[]
+  response?: Record<string, DeclaredResponse>
 }
 
 /** Every answer that a route can give: those it declares, and those that come from its access, its input and chance. */
@@ -26,33 +35,30 @@ function completeResponses(
   schema: DeclaredSchema | undefined,
   access: Access | undefined,
 ): Record<string, object> {
-  const declared = Object.fromEntries(
-    Object.entries(schema?.response ?? {}).map(([status, response]) => [
-      status,
-      'description' in response ? response : { ...response, description: SUCCESS[status] ?? 'Answer' },
-    ]),
-  )
-  if (access === undefined) return declared
-  const codes: ErrorCode[] = ['internal']
+  const codes: ErrorCode[] = []
   // An unknown query parameter is refused everywhere, and a body that nobody asked for is read all the same.
-  codes.push('invalid_input')
-  if (method !== 'GET') codes.push('too_large')
-  if (access !== 'public') codes.push('unauthenticated')
-  if (access !== 'public' && access !== 'authenticated') codes.push('forbidden')
-  const all: Record<string, object> = { ...problems(...codes), ...declared }
-  return Object.fromEntries(Object.entries(all).map(([status, response]) => [status, asJsonProblem(status, response)]))
+  if (access !== undefined) codes.push('invalid_input', 'internal', 'unavailable')
+  if (access !== undefined && method !== 'GET') codes.push('too_large')
+  if (access !== undefined && access !== 'public') codes.push('unauthenticated')
+  if (access?.includes(':') || access === 'unlimited' || access === 'person') codes.push('forbidden')
+  const all = { ...problems(...codes), ...schema?.response } as Record<string, DeclaredResponse>
+  return Object.fromEntries(
+    Object.entries(all).map(([status, response]) => [status, describeResponse(status, response, schema?.produces)]),
+  )
 }
 
-/** Whatever else a route sends, its errors are JSON. */
-const asJsonProblem = (status: string, response: object): object =>
-  Number(status) < 400
-    ? response
-    : {
-        description: (response as { description: string }).description,
-        content: { 'application/json': { schema: Problem } },
-      }
+/** The description belongs to the answer and not to its schema, which other answers share. */
+function describeResponse(status: string, response: DeclaredResponse, produces = ['application/json']): object {
+  const { description = SUCCESS[status] ?? 'Answer', headers, ...schema } = response
+  if (schema.content || schema.type === 'null') return response
+  // Whatever else a route sends, its errors are JSON. `problems` gives them descriptions of their own.
+  const isProblem = Number(status) >= 400 && isDeepStrictEqual(schema.properties, Problem.properties)
+  const content = { schema: isProblem ? Problem : schema }
+  const types = Number(status) >= 400 ? ['application/json'] : produces
+  return { description, headers, content: Object.fromEntries(types.map((type) => [type, content])) }
+}
 
-const SUCCESS: Record<string, string> = { 200: 'Success', 201: 'Created', 204: 'Done; no body' }
+const SUCCESS: Record<string, string> = { 200: 'Success', 201: 'Created' }
 
 /** `DELETE /api/users/:user_id/domain-roles/:domain_id` → `deleteUsersByUserIdDomainRolesByDomainId`. */
 const nameOperation = (method: string, url: string): string =>
@@ -65,6 +71,7 @@ const nameOperation = (method: string, url: string): string =>
     .join('')
 
 export async function describeApi(app: App): Promise<void> {
+  nameSchemas()
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -94,6 +101,7 @@ export async function describeApi(app: App): Promise<void> {
         },
       }
     },
+    transformObject: (given) => ('openapiObject' in given ? nameComponents(given.openapiObject) : given.swaggerObject),
   })
   await app.register(swaggerUi, {
     routePrefix: '/docs',

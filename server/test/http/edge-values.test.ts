@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerPerson, startApp } from '../harness/app.ts'
+import { listOperations, readDocument } from '../harness/openapi.ts'
 
 const app = await startApp()
 const person = await registerPerson(app)
@@ -44,19 +45,8 @@ const TIMES = {
 const INTEGERS = ['9'.repeat(23), '9'.repeat(400), '9223372036854775807', '9223372036854775808', '9007199254740993']
 const STRANGE_INTEGERS = ['-1', '-9223372036854775809', '1e22', '0x1', ' 1', '', 'NaN', 'Infinity', '1.5', '١']
 
-interface Parameter {
-  name: string
-  in: string
-  required?: boolean
-  schema: { type?: string; format?: string; minimum?: number; maximum?: number }
-}
-const { paths } = (await app.call('GET', '/api/openapi.json')).body as {
-  paths: Record<string, Record<string, { parameters?: Parameter[] }>>
-}
-const places = Object.entries(paths).flatMap(([path, methods]) =>
-  Object.entries(methods).flatMap(([method, { parameters = [] }]) =>
-    parameters.map((parameter) => ({ path, method: method.toUpperCase(), parameter, parameters })),
-  ),
+const places = listOperations(await readDocument(app)).flatMap(({ path, method, operation: { parameters = [] } }) =>
+  parameters.map((parameter) => ({ path, method, parameter, parameters })),
 )
 
 type Place = (typeof places)[number]

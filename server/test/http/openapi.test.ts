@@ -1,28 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { destinations, sources } from '../../src/connectors/registry.ts'
 import { startApp } from '../harness/app.ts'
+import { createChecker, listOperations, readDocument, resolveIn, type Schema } from '../harness/openapi.ts'
 
 const app = await startApp()
 
-interface Operation {
-  operationId?: string
-  summary?: string
-  tags?: string[]
-  parameters?: { name: string; in: string; required?: boolean; schema: object }[]
-  requestBody?: { content: Record<string, { schema: object }> }
-  responses: Record<string, { description?: string; content?: Record<string, { schema: object }> }>
-  security?: object[]
-}
-const document = (await app.call('GET', '/api/openapi.json')).body as {
-  openapi: string
-  info: { title: string; version: string }
-  paths: Record<string, Record<string, Operation>>
-  components: { securitySchemes: Record<string, object> }
-}
-const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
-)
+const document = await readDocument(app)
+const operations = listOperations(document)
+const resolve = resolveIn(document)
 
 test('the description is OpenAPI 3.1: each operation is named once, with its parameters and its answers', () => {
   assert.equal(document.openapi, '3.1.0')
@@ -51,18 +38,19 @@ test('the description is OpenAPI 3.1: each operation is named once, with its par
 
 test('every schema in it is a JSON Schema of the 2020-12 draft', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
-  for (const { path, method, operation } of operations) {
-    const schemas = [
+  const named = Object.entries(document.components.schemas).map(([name, schema]) => ({ where: name, schema }))
+  const inPlace = operations.flatMap(({ path, method, operation }) =>
+    [
       ...(operation.parameters ?? []).map(({ schema }) => schema),
       ...[operation.requestBody, ...Object.values(operation.responses)]
         .flatMap((part) => Object.values(part?.content ?? {}))
         .map(({ schema }) => schema),
-    ].filter((schema) => schema !== undefined)
-    for (const schema of schemas) {
-      assert.ok(ajv.validateSchema(schema), `${method} ${path}: ${ajv.errorsText()}`)
-      // As a keyword; a column of a stream has a field of that name.
-      assert.doesNotMatch(JSON.stringify(schema), /"nullable":(true|false)/, `${method} ${path}: of OpenAPI 3.0`)
-    }
+    ].map((schema) => ({ where: `${method} ${path}`, schema })),
+  )
+  for (const { where, schema } of [...named, ...inPlace]) {
+    assert.ok(ajv.validateSchema(schema), `${where}: ${ajv.errorsText()}`)
+    // As a keyword; a column of a stream has a field of that name.
+    assert.doesNotMatch(JSON.stringify(schema), /"nullable":(true|false)/, `${where}: of OpenAPI 3.0`)
   }
 })
 
@@ -80,10 +68,94 @@ test('errors are described by their one form', () => {
   for (const { path, method, operation } of operations)
     for (const [status, response] of Object.entries(operation.responses)) {
       if (Number(status) < 400 || path === '/readyz') continue
-      const schema = response.content?.['application/json']?.schema as { properties?: object } | undefined
-      assert.deepEqual(Object.keys(schema?.properties ?? {}), ['detail'], `${method} ${path} ${status}`)
+      const schema = response.content?.['application/json']?.schema
+      assert.ok(schema, `${method} ${path} ${status}`)
+      // Few have something to add; theirs has a name too.
+      if (schema.$ref === '#/components/schemas/Error') continue
+      assert.deepEqual([schema.$ref, status], ['#/components/schemas/InUse', '409'], `${method} ${path} ${status}`)
+      assert.deepEqual(resolve(schema).properties?.detail, { type: 'string' })
     }
 })
+
+test('every object that is sent or answered has a name, and every name leads to a schema', () => {
+  for (const { path, method, operation } of operations) {
+    if (!path.startsWith('/api/')) continue
+    const bodies = [operation.requestBody, ...Object.values(operation.responses)].flatMap((part) =>
+      Object.values(part?.content ?? {}).map(({ schema }) => schema),
+    )
+    for (const schema of bodies) {
+      const item = schema.items ?? schema
+      assert.ok(item.$ref !== undefined || item.type === 'string', `${method} ${path}: ${JSON.stringify(item)}`)
+    }
+  }
+  for (const [, $ref] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g))
+    assert.ok(resolve({ $ref: $ref! }), `${$ref} leads nowhere`)
+  for (const name of ['Pipeline', 'PipelineConfig', 'Run', 'Domain', 'SourceConnector', 'SavedConnector', 'Error'])
+    assert.ok(document.components.schemas[name], name)
+})
+
+test('what has a default need not be given, neither a parameter nor a setting', () => {
+  for (const { path, method, operation } of operations) {
+    for (const { name, schema, required } of operation.parameters ?? [])
+      assert.ok(!(required && resolve(schema).default !== undefined), `${method} ${path} ${name}`)
+  }
+  for (const [name, schema] of Object.entries(document.components.schemas))
+    for (const field of schema.required ?? [])
+      assert.equal(schema.properties?.[field]?.default, undefined, `${name}.${field}`)
+  const copy = document.paths['/api/pipelines/{id}/copy']!.post!.requestBody!
+  assert.equal(copy.required, false)
+  assert.equal(resolve(copy.content['application/json']!.schema).type, 'object')
+})
+
+test('files and event streams are described as what they are', () => {
+  const answer = (path: string) => document.paths[path]!.get!.responses['200']!.content!
+  for (const path of ['/api/pipelines/runs/{run_id}/output', '/api/pipelines/runs/{run_id}/download'])
+    for (const { schema } of Object.values(answer(path))) assert.deepEqual(schema, { type: 'string', format: 'binary' })
+  assert.deepEqual(answer('/api/pipelines/runs/{run_id}/logs/stream'), {
+    'text/event-stream': { schema: { type: 'string' } },
+  })
+})
+
+test("a pipeline's config is described with every connector and its settings", () => {
+  const check = createChecker(document)
+  const PipelineConfig: Schema = { $ref: '#/components/schemas/PipelineConfig' }
+  const [source] = sources
+  const [destination] = destinations
+  const known = [
+    ...sources.map(({ example_config }) => ({ source: example_config, destination: destination!.example_config })),
+    ...destinations.map(({ example_config }) => ({ source: source!.example_config, destination: example_config })),
+    {
+      source: { saved_connector_id: ID, stream: 'public.orders' },
+      destination: { saved_connector_id: ID, config: { table: 'orders' } },
+      sync: { mode: 'incremental', cursor_field: 'id', write: 'upsert', primary_key: ['id'] },
+      columns: { exclude: ['note'], rename: { a: 'b' } },
+      run: { timeout_minutes: 5, keep_output: false },
+    },
+    {
+      source: {
+        name: 'my_source',
+        stream: 'x',
+        authentication: { type: 'mine', params: { a: 1 } },
+        config: { b: [2] },
+      },
+      destination: { name: 'file' },
+    },
+  ]
+  for (const config of known) assert.equal(check(PipelineConfig, config), null, JSON.stringify(config))
+  const [whole] = known
+  for (const wrong of [
+    { ...whole, destination: { name: 'file', config: { format: 'xml' } } },
+    { ...whole, destination: { name: 'fil' } },
+    { ...whole, sync: { mode: 'sometimes' } },
+    { ...whole, sink: {} },
+    { source: whole!.source },
+  ])
+    assert.notEqual(check(PipelineConfig, wrong), null, JSON.stringify(wrong))
+  const builtIn: Schema = { $ref: '#/components/schemas/BuiltInSource' }
+  assert.notEqual(check(builtIn, { name: 'dummy', stream: 'creatures', config: { recrods: 1 } }), null)
+  assert.equal(check(builtIn, { name: 'dummy', stream: 'creatures', config: { records: 1 } }), null)
+})
+const ID = '00000000-0000-4000-8000-000000000000'
 
 test('the public routes are those of the specification and no others', () => {
   const open = app.app.routeList

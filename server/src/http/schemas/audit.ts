@@ -23,7 +23,7 @@ export const AuditQuery = Type.Object({
   format: Type.Optional(Type.Enum(['json', 'csv'])),
 })
 
-const AuditLine = Type.Object({
+export const AuditLine = Type.Object({
   id: Type.Integer(),
   at: Timestamp,
   actor_id: Nullable(Uuid),

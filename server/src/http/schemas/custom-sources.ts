@@ -70,7 +70,7 @@ export const CheckSource = Nullable(
   }),
 )
 
-const Finding = Type.Object({
+export const Finding = Type.Object({
   line: Type.Integer({ description: 'From 1' }),
   column: Type.Integer({ description: 'From 0' }),
   message: Type.String(),
@@ -93,7 +93,7 @@ export const ValidationResult = Type.Object({
   }),
 })
 
-const PreviewRecord = Type.Object({ id: Type.String(), data: AnyObject('The record') })
+export const PreviewRecord = Type.Object({ id: Type.String(), data: AnyObject('The record') })
 
 export const PreviewResult = Type.Object({
   success: Type.Boolean(),

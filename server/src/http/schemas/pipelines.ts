@@ -11,8 +11,12 @@ const Schedule = Nullable(
 const Timezone = Nullable(
   Type.String({ minLength: 1, maxLength: 100, description: 'IANA name such as Europe/Berlin; null is UTC' }),
 )
-/** Its shape is checked by the product, which can say more about a fault than a schema. */
+/**
+ * Its shape is checked by the product, which can say more about a fault than a schema; in the reference the schemas of
+ * pipelines/config-schema.ts stand in its place.
+ */
 const Config = Type.Unsafe<Record<string, unknown>>({
+  title: 'PipelineConfig',
   type: 'object',
   description:
     'source, destination and optionally name, sync, columns, run. A source or destination is inline (name, config) or refers to a saved connector (saved_connector_id).',
@@ -31,6 +35,7 @@ export const UpdatePipeline = Type.Partial(CreatePipeline)
 
 export const BulkPipelines = Type.Object({
   config: Type.Unsafe<Record<string, unknown>>({
+    title: 'BulkPipelineConfig',
     type: 'object',
     description: 'As for one pipeline, but its source has no stream',
   }),
@@ -84,6 +89,7 @@ export const ChangedPipeline = Type.Object({
 export const PipelineWithConfig = Type.Object({
   ...PipelineView.properties,
   config: Type.Unsafe<object>({
+    title: 'PipelineConfig',
     type: 'object',
     additionalProperties: true,
     description:

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { RUN_STATUSES } from '../../runs/states.ts'
 import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
-const RunStatusName = Type.Enum([...RUN_STATUSES])
+export const RunStatusName = Type.Enum([...RUN_STATUSES])
 
 export const TriggeredRun = Type.Object({
   id: Uuid,
@@ -52,6 +52,20 @@ export const LogsQuery = Type.Object({
 })
 export const Logs = Type.Object({ logs: Type.String() })
 export const Cancelled = Type.Object({ status: Type.Literal('cancelled') })
+const FILE = { schema: Type.Unsafe<unknown>({ type: 'string', format: 'binary' }) }
+/** The first is what generated clients take for all of them. */
+const FILE_TYPES = [
+  'application/octet-stream',
+  'application/x-ndjson',
+  'text/csv',
+  'text/tab-separated-values',
+  'application/vnd.apache.parquet',
+  'application/gzip',
+]
+export const outputFile = (description: string) => ({
+  description,
+  content: Object.fromEntries(FILE_TYPES.map((type) => [type, FILE])),
+})
 export const OutputQuery = Type.Object({ ticket: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
 export const Ticket = Type.Object({
   ticket: Type.String(),
