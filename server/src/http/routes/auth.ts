@@ -27,7 +27,14 @@ import { IdParams, Message, NoContent, problems } from '../schemas/common.ts'
 
 const tags = ['Auth']
 
-export function authRoutes(app: App, { db, tokens, config }: Services): void {
+export function authRoutes(app: App, services: Services): void {
+  signInRoutes(app, services)
+  accountRoutes(app, services)
+  sessionRoutes(app, services)
+  membershipRoutes(app, services)
+}
+
+function signInRoutes(app: App, { db, tokens, config }: Services): void {
   app.post(
     '/api/auth/register',
     {
@@ -78,7 +85,9 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
     },
     (request) => refreshSession(db, tokens, request.body.refresh_token, originOf(request)),
   )
+}
 
+function accountRoutes(app: App, { db }: Services): void {
   app.get(
     '/api/auth/me',
     {
@@ -140,9 +149,9 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
       return { message: 'Signed out' }
     },
   )
+}
 
-  sessionRoutes(app, db)
-
+function membershipRoutes(app: App, { db, tokens }: Services): void {
   app.get(
     '/api/auth/organizations',
     {
@@ -174,7 +183,7 @@ export function authRoutes(app: App, { db, tokens, config }: Services): void {
   )
 }
 
-function sessionRoutes(app: App, db: Database): void {
+function sessionRoutes(app: App, { db }: Services): void {
   app.get(
     '/api/auth/sessions',
     {

@@ -45,6 +45,13 @@ import { ListOf, paging, withTotal } from '../total-count.ts'
 const tags = ['Custom sources']
 
 export function customSourceRoutes(app: App, services: Services): void {
+  collectionRoutes(app, services)
+  sourceRoutes(app, services)
+  trialRoutes(app, services)
+  historyRoutes(app, services)
+}
+
+function collectionRoutes(app: App, services: Services): void {
   const { db } = services
 
   app.post(
@@ -95,6 +102,10 @@ export function customSourceRoutes(app: App, services: Services): void {
     },
     async (request, reply) => withTotal(reply, await listCustomSources(db, actorOf(request), paging(request.query))),
   )
+}
+
+function sourceRoutes(app: App, services: Services): void {
+  const { db } = services
 
   app.get(
     '/api/custom-sources/:id',
@@ -153,9 +164,6 @@ export function customSourceRoutes(app: App, services: Services): void {
       return reply.code(204).send(null)
     },
   )
-
-  trialRoutes(app, services)
-  historyRoutes(app, services)
 }
 
 function trialRoutes(app: App, services: Services): void {

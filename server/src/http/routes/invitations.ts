@@ -18,7 +18,12 @@ import { ListOf, paging, withTotal } from '../total-count.ts'
 
 const tags = ['Invitations']
 
-export function invitationRoutes(app: App, { db, tokens, config }: Services): void {
+export function invitationRoutes(app: App, services: Services): void {
+  senderRoutes(app, services)
+  recipientRoutes(app, services)
+}
+
+function senderRoutes(app: App, { db, config }: Services): void {
   app.post(
     '/api/users/invite',
     {
@@ -52,6 +57,25 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
     async (request, reply) => withTotal(reply, await listInvitations(db, actorOf(request), paging(request.query))),
   )
 
+  app.delete(
+    '/api/users/invitations/:invitation_id',
+    {
+      config: { access: 'users:invite' },
+      schema: {
+        tags,
+        summary: 'Cancel a pending invitation',
+        params: InvitationParams,
+        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
+      },
+    },
+    async (request, reply) => {
+      await cancelInvitation(db, actorOf(request), request.params.invitation_id)
+      return reply.code(204).send(null)
+    },
+  )
+}
+
+function recipientRoutes(app: App, { db, tokens }: Services): void {
   app.get(
     '/api/users/invitations/preview',
     {
@@ -84,22 +108,5 @@ export function invitationRoutes(app: App, { db, tokens, config }: Services): vo
       },
     },
     (request) => acceptInvitation(db, tokens, actorOf(request), request.body.token),
-  )
-
-  app.delete(
-    '/api/users/invitations/:invitation_id',
-    {
-      config: { access: 'users:invite' },
-      schema: {
-        tags,
-        summary: 'Cancel a pending invitation',
-        params: InvitationParams,
-        response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
-      },
-    },
-    async (request, reply) => {
-      await cancelInvitation(db, actorOf(request), request.params.invitation_id)
-      return reply.code(204).send(null)
-    },
   )
 }

@@ -28,6 +28,11 @@ const tags = ['Webhooks']
 const config = { access: 'webhooks:write' } as const
 
 export function webhookRoutes(app: App, services: Services): void {
+  endpointRoutes(app, services)
+  deliveryRoutes(app, services)
+}
+
+function endpointRoutes(app: App, services: Services): void {
   const { db } = services
 
   app.get(
@@ -107,6 +112,10 @@ export function webhookRoutes(app: App, services: Services): void {
       return reply.code(204).send(null)
     },
   )
+}
+
+function deliveryRoutes(app: App, services: Services): void {
+  const { db } = services
 
   app.get(
     '/api/webhooks/:id/deliveries',
