@@ -146,26 +146,21 @@ function testRestores(destination: Destination, trial: () => Trial): void {
     })
 
     it(`${write}: of two workers with the same attempt only the last that fenced may commit`, async () => {
-      const { fixture, bench, job, start, run, assertRows } = trial()
+      const { fixture, bench, job, start, assertRows } = trial()
       const target = await fixture.target()
-      const doomed = job(target, rows, { write }, options)
-      const sleep = Promise.withResolvers<void>()
-      const asleep = Promise.withResolvers<void>()
-      let commits = 0
-      const first = start(doomed, {
-        checkpointRecords,
-        fault: (point) => {
-          if (point !== 'commit:before' || ++commits !== 2) return undefined
-          asleep.resolve()
-          return sleep.promise
-        },
-      })
-      await asleep.promise
+      // It cannot resume, so the second one counts its checkpoints from 1 again, and they hold other rows.
+      const doomed = job(target, rows, { write }, { ...options, resumable: false })
+      const first = holdAt('commit:before', 2)
+      const second = holdAt('commit:after', 1)
+      const replaced = start(doomed, { checkpointRecords, fault: first.fault })
+      await first.reached
       const { attempt } = doomed
-      const second = await run({ ...bench.again(doomed), attempt }, { checkpointRecords })
-      sleep.resolve()
-      await assert.rejects(first.done)
-      await assertRows(target, second, rows)
+      const successor = start({ ...bench.again(doomed), attempt }, { checkpointRecords: 15, fault: second.fault })
+      await second.reached
+      first.letGo()
+      await assert.rejects(replaced.done, /fenced|lost/)
+      second.letGo()
+      await assertRows(target, await successor.done, rows)
     })
 
     it(`${write}: checkpoints that our database has lost are noticed, and no row is lost or doubled`, async () => {
@@ -181,6 +176,22 @@ function testRestores(destination: Destination, trial: () => Trial): void {
         assert.equal(outcome.output, null, 'an incomplete file is worse than none')
       }
     })
+  }
+}
+
+/** Holds an attempt where it passes the point for the nth time. */
+function holdAt(wanted: string, nth: number) {
+  const arrived = Promise.withResolvers<void>()
+  const held = Promise.withResolvers<void>()
+  let seen = 0
+  return {
+    reached: arrived.promise,
+    letGo: () => held.resolve(),
+    fault(point: string): Promise<void> | undefined {
+      if (point !== wanted || ++seen !== nth) return undefined
+      arrived.resolve()
+      return held.promise
+    },
   }
 }
 
