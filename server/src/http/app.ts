@@ -30,6 +30,7 @@ import { providerRoutes } from './routes/provider.ts'
 import { runRoutes } from './routes/runs.ts'
 import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
+import { versionRoutes } from './routes/version.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { traceRequests } from './trace-requests.ts'
 import { acceptUnchangedFields } from './unchanged-fields.ts'
@@ -79,6 +80,7 @@ export async function createApp(services: Services): Promise<App> {
   await app.register(async (scope) => {
     const routes = scope as App
     healthRoutes(routes, services)
+    versionRoutes(routes)
     authRoutes(routes, services)
     providerRoutes(routes, services)
     organizationRoutes(routes, services)

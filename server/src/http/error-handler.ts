@@ -142,7 +142,10 @@ function describeUnknown(steps: string[], name: string, known: string[] | undefi
   return `${shorten([...steps, name].join('.'))}: unknown ${what}${hint}`
 }
 
-const FORMATS: Record<string, string> = { uuid: 'a valid UUID', 'date-time': 'a time such as 2026-01-31T12:00:00Z' }
+const FORMATS: Record<string, string> = {
+  uuid: 'a valid UUID',
+  'date-time': 'a time such as 2026-01-31T12:00:00Z, or a date',
+}
 
 const article = (type: string) =>
   /^[aeiou]/.test(type) ? `an ${type}` : type === 'null' ? 'null' : `a ${type.replaceAll(',', ' or ')}`

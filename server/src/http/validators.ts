@@ -22,11 +22,11 @@ const make = (options: Options): Ajv => {
   return ajv
 }
 
-const RFC3339 = /^(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?)$/i
+const RFC3339 = /^(\d{4}-\d\d-\d\d)([T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?))?$/i
 
 /**
  * A time of RFC 3339 that PostgreSQL reads too: on a day of the calendar, from the year 1 on, without leap seconds, and
- * less than 16 hours from UTC.
+ * less than 16 hours from UTC. A date alone is its midnight in UTC: our sessions are in that zone.
  */
 function isTimestamp(text: string): boolean {
   const day = RFC3339.exec(text)?.[1]

@@ -20,6 +20,8 @@ const TIMES = {
     '2024-02-29T00:00:00+0100',
     '0001-01-01T00:00:00+15:59',
     '9999-12-31T23:59:59.999999999-15:59',
+    '2024-02-29',
+    '0001-01-01',
   ],
   refused: [
     '0138-05-01T19:29:55-22:00',
@@ -33,6 +35,10 @@ const TIMES = {
     '2026-02-30T00:00:00Z',
     '2025-02-29T00:00:00Z',
     '2026-13-01T00:00:00Z',
+    '2026-02-30',
+    '0000-01-01',
+    '2026-01-31Z',
+    '2026-01',
     `2026-01-31T12:00:00.${'1'.repeat(200)}Z`,
     'infinity',
     '-infinity',
@@ -73,7 +79,10 @@ test('a time is one that the database knows, at every route', async () => {
     for (const value of TIMES.refused) {
       const answer = await ask(place, value)
       assert.equal(answer.status, 400, where(place, value))
-      assert.equal(answer.body.detail, `${place.parameter.name}: must be a time such as 2026-01-31T12:00:00Z`)
+      assert.equal(
+        answer.body.detail,
+        `${place.parameter.name}: must be a time such as 2026-01-31T12:00:00Z, or a date`,
+      )
     }
   }
 })

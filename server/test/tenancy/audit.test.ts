@@ -111,6 +111,9 @@ test('filters by actor, action, object and time, alone and together', async () =
   )
   assert.equal(await count(`?since=${from}&until=${to}&action=thing.even&actor_id=${owner.id}&object_id=object-2`), 1)
   assert.equal(await count('?since=2026-01-01T01:00:10%2B01:00'), 91)
+  const midnight = await count('?since=2026-01-01T00:00:00Z')
+  assert.equal(await count('?since=2026-01-01'), midnight, 'a date is its midnight in UTC')
+  assert.equal(await count('?until=2026-01-01'), 0)
 })
 
 test('a filter that does not fit is refused by name', async () => {

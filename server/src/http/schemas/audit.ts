@@ -1,14 +1,14 @@
 import { Type } from 'typebox'
 import { ListOf } from '../total-count.ts'
-import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
+import { Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 
 export const AuditQuery = Type.Object({
   actor_id: Type.Optional(Uuid),
   action: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Such as `member.removed`' })),
   object_type: Type.Optional(Type.String({ minLength: 1, maxLength: 100, description: 'Such as `membership`' })),
   object_id: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
-  since: Type.Optional(Type.String({ format: 'date-time', description: 'Lines from this time on' })),
-  until: Type.Optional(Type.String({ format: 'date-time', description: 'Lines before this time' })),
+  since: Type.Optional(Since),
+  until: Type.Optional(Until),
   before: Type.Optional(
     Type.Integer({
       minimum: 1,

@@ -5,6 +5,9 @@ import { ROLES } from '../../tenancy/permissions.ts'
 
 export const Uuid = Type.String({ format: 'uuid' })
 export const Timestamp = Type.String({ format: 'date-time' })
+const A_DATE = 'A date alone is its midnight in UTC'
+export const Since = Type.String({ format: 'date-time', description: `From this time on. ${A_DATE}` })
+export const Until = Type.String({ format: 'date-time', description: `Before this time. ${A_DATE}` })
 /** As a list of types, not as anyOf: that is serialised and validated without trying one branch after the other. */
 export const Nullable = <T extends TSchema>(schema: T) => {
   const { type, enum: values, ...rest } = schema as TSchema & { type?: string; enum?: unknown[] }

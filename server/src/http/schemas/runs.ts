@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { RUN_STATUSES } from '../../runs/states.ts'
-import { Nullable, Paging, Timestamp, Uuid } from './common.ts'
+import { Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 
 export const RunStatusName = Type.Enum([...RUN_STATUSES])
 
@@ -44,8 +44,8 @@ export const AllRunsQuery = Type.Object({
   pipeline_id: Type.Optional(Uuid),
   domain_id: Type.Optional(Uuid),
   triggered_by: Type.Optional(Type.String({ maxLength: 20 })),
-  since: Type.Optional(Timestamp),
-  until: Type.Optional(Timestamp),
+  since: Type.Optional(Since),
+  until: Type.Optional(Until),
 })
 export const LogsQuery = Type.Object({
   tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the last lines' })),

@@ -1,0 +1,23 @@
+import { Type } from 'typebox'
+import { VERSION } from '../../version.ts'
+import type { App } from '../app-type.ts'
+import { problems } from '../schemas/common.ts'
+
+/** Strangers do not learn it: a version tells which faults to try. */
+export function versionRoutes(app: App): void {
+  app.get(
+    '/api/version',
+    {
+      config: { access: 'authenticated' },
+      schema: {
+        tags: ['Health'],
+        summary: 'The version of the service',
+        response: {
+          200: Type.Object({ version: Type.String({ description: 'Such as 1.2.0' }) }),
+          ...problems('unauthenticated'),
+        },
+      },
+    },
+    () => ({ version: VERSION }),
+  )
+}
