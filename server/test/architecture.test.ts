@@ -1,4 +1,4 @@
-/** The rules of import, kept by reading the import statements of every file. */
+/** The import rules, enforced by reading the import statements of every file. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -9,12 +9,12 @@ const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
 
 interface Import {
   from: string
-  /** A file of ours, by its path under src; else the name of a package. */
+  /** A file of ours, by its path in src; otherwise the name of a package. */
   to: string
   own: boolean
-  /** Gone when the program runs. */
+  /** Erased at run time. */
   typeOnly: boolean
-  /** Loaded when it is needed, not with the file. */
+  /** Loaded on demand, not with the file. */
   later: boolean
 }
 
@@ -43,7 +43,7 @@ const imports = files.flatMap(readImports)
 const folderOf = (file: string) => file.split('/')[0]!
 const describe = ({ from, to }: Import) => `${from} imports ${to}`
 
-/** From the top of the house to its foundation. Every import, of types too, points further down this list. */
+/** From top to bottom. Every import, including those of types, points further down this list. */
 const ORDER = [
   'main.js',
   'cli',
@@ -74,20 +74,20 @@ const ORDER = [
   'heap.ts',
   'version.ts',
 ]
-/** What tenants and their servers send is handled in these folders; none of them may reach our own database. */
+/** These folders handle what tenants and their servers send; none of them may reach our own database. */
 const WITHOUT_DATABASE = ['executors', 'engine', 'cell', 'connectors', 'egress', 'blobs', 'json']
 
-test('there is something to look at', () => {
+test('the imports of the source tree are found', () => {
   assert.ok(files.length > 80 && imports.length > 300)
   const missing = imports.filter(({ own, to }) => own && to.endsWith('.ts') && !files.includes(to))
   assert.deepEqual(missing.map(describe), [])
 })
 
-test('every folder has its place, and no place is empty', () => {
+test('every folder is in the order, and every entry exists', () => {
   assert.deepEqual([...new Set(files.map(folderOf))].sort(), [...ORDER].sort())
 })
 
-test('imports point one way, those of types too, so there is no cycle between folders', () => {
+test('imports point one way, including those of types, so there is no cycle between folders', () => {
   const upward = imports.filter(({ from, to, own }) => {
     const [here, there] = [ORDER.indexOf(folderOf(from)), ORDER.indexOf(folderOf(to))]
     return own && here !== there && there < here
@@ -95,7 +95,7 @@ test('imports point one way, those of types too, so there is no cycle between fo
   assert.deepEqual(upward.map(describe), [])
 })
 
-test('what handles the bytes of tenants never reaches the database of the platform', () => {
+test("code that handles tenants' bytes never reaches the platform's database", () => {
   const reaching = imports.filter(
     ({ from, to, own }) =>
       own && WITHOUT_DATABASE.includes(folderOf(from)) && ['database', 'config'].includes(folderOf(to)),
@@ -103,7 +103,7 @@ test('what handles the bytes of tenants never reaches the database of the platfo
   assert.deepEqual(reaching.map(describe), [])
 })
 
-/** Everything that a file loads, directly or not. */
+/** Everything that a file loads, directly or indirectly. */
 function reach(start: string): Set<string> {
   const seen = new Set([start])
   const next = [start]
@@ -118,15 +118,15 @@ function reach(start: string): Set<string> {
   return seen
 }
 
-/** The folders of the systems, by what the registry imports. */
+/** The folders of the systems, as the registry imports them. */
 const systems = imports
   .filter(({ from, own }) => from === 'connectors/registry.ts' && own)
   .map(({ to }) => to.split('/').slice(0, 2).join('/'))
   .filter((folder) => files.some((file) => file.startsWith(`${folder}/`)))
 
-test('a system is known to the registry alone: its folder, a line there and its fixture are all that a new one needs', () => {
+test('only the registry knows a system: a new one needs its folder, a line there and its fixture', () => {
   assert.ok(systems.length >= 6)
-  // Columns that were kept before types were neutral have PostgreSQL's names.
+  // Columns stored before types were neutral have PostgreSQL's type names.
   const allowed = ['connectors/registry.ts', 'connectors/kept-columns.ts']
   const inside = imports.filter(({ from, to }) => {
     const system = systems.find((folder) => to.startsWith(`${folder}/`))
@@ -148,7 +148,7 @@ test('an executor loads nothing of the service', () => {
   assert.deepEqual(service, [])
 })
 
-test('the API loads nothing that talks to a cell or moves data: that is done in executors', () => {
+test('the API loads nothing that talks to a cell or moves data: executors do that', () => {
   const reached = [...reach('services.ts'), ...reach('http/app.ts')]
   assert.ok(reached.includes('executors/call-pool.ts') && reached.includes('connections/previews.ts'))
   const forbidden = reached.filter((file) =>
@@ -161,7 +161,7 @@ test('the API loads nothing that talks to a cell or moves data: that is done in 
 
 test('only the configuration reads the environment', () => {
   const readers = files.filter((file) => /process\.env\b/.test(readFileSync(path.join(source, file), 'utf8')))
-  // The others hand the path, or the name of a cache, on to programs that they start.
+  // The others pass the path, or the name of a cache, on to programs that they start.
   const allowed = [
     'config/config.ts',
     'main.js',
@@ -175,7 +175,7 @@ test('only the configuration reads the environment', () => {
   )
 })
 
-test('no file imports itself, however long the way round', () => {
+test('no file imports itself, directly or indirectly', () => {
   const edges = new Map(files.map((file) => [file, [] as string[]]))
   for (const { from, to, own } of imports) if (own && edges.has(to)) edges.get(from)!.push(to)
   const done = new Set<string>()

@@ -25,7 +25,7 @@ async function keysOf(blobs: BlobStore, prefix: string): Promise<string[]> {
 }
 
 function testStore(open: () => BlobStore): void {
-  it('gives back what was put, whole or in ranges', async () => {
+  it('returns what was put, whole or in ranges', async () => {
     const blobs = open()
     await blobs.put('org/a/one.part', Buffer.from('0123456789'))
     assert.equal((await buffer(await blobs.read('org/a/one.part'))).toString(), '0123456789')
@@ -38,14 +38,14 @@ function testStore(open: () => BlobStore): void {
     assert.ok(Math.abs(info!.modified.getTime() - Date.now()) < 60_000)
   })
 
-  it('says that a blob is not there', async () => {
+  it('reports that a blob does not exist', async () => {
     const blobs = open()
     await assert.rejects(blobs.read('org/none'), BlobNotFound)
     assert.equal(await blobs.stat('org/none'), null)
     await blobs.delete(['org/none', 'org/neither/here'])
   })
 
-  it('shows nothing of a blob before it is finished, and nothing of one that was given up', async () => {
+  it('shows nothing of a blob before it is finished, and nothing of an aborted one', async () => {
     const blobs = open()
     const writer = await blobs.writer('org/w/slow')
     await writer.write(Buffer.from('half'))
@@ -79,7 +79,7 @@ function testStore(open: () => BlobStore): void {
     assert.equal((await blobs.stat('org/empty'))?.size, 0)
   })
 
-  it('lists by prefix, also inside a name, and deletes many', async () => {
+  it('lists by prefix, also within a name, and deletes many', async () => {
     const blobs = open()
     const keys = ['l/runs/1/1-1.part', 'l/runs/1/1-2.part', 'l/runs/10/1-1.part', 'l/runs/2/a b+c&d<e>.part', 'l/log']
     for (const key of keys) await blobs.put(key, Buffer.from(key))
@@ -91,7 +91,7 @@ function testStore(open: () => BlobStore): void {
     assert.deepEqual(await keysOf(blobs, 'l/'), ['l/log'])
   })
 
-  it('refuses keys that could lead elsewhere', async () => {
+  it('refuses keys that could lead outside the store', async () => {
     const blobs = open()
     const bad = [
       '',
@@ -143,7 +143,7 @@ describe('blobs in a folder', () => {
     assert.deepEqual(await keysOf(blobs, 'org/links/'), ['org/links/real'])
   })
 
-  it('sweeps what dead writers left, and leaves what is being written', async () => {
+  it('sweeps leftovers of dead writers, and leaves what is being written', async () => {
     const temporary = join(folder, 'store', '.tmp')
     await writeFile(join(temporary, 'dead'), 'x')
     await utimes(join(temporary, 'dead'), new Date(0), new Date(0))
@@ -186,7 +186,7 @@ describe('blobs on S3', () => {
     server.pageSize = 1000
   })
 
-  it('leaves no upload behind when a writer gives up, and sweeps those of writers that died', async () => {
+  it('leaves no upload behind when a writer aborts, and sweeps those of dead writers', async () => {
     const given = await blobs.writer('uploads/given')
     await given.write(Buffer.alloc(9_000_000))
     assert.equal(server.uploads.size, 1)
@@ -201,11 +201,11 @@ describe('blobs on S3', () => {
     )
   })
 
-  it('tries again after a server error, and gives up with a sentence', async () => {
+  it('retries after a server error, and gives up with a clear message', async () => {
     server.failNext(2, 503)
     await blobs.put('again/a', Buffer.from('x'))
     assert.equal((await blobs.stat('again/a'))?.size, 1)
-    // More than there are tries: a request that an earlier test left under way may use one up.
+    // More than there are attempts: a request that an earlier test left in flight may use one up.
     server.failNext(20, 503)
     await assert.rejects(
       blobs.put('again/b', Buffer.from('x')),
@@ -214,9 +214,9 @@ describe('blobs on S3', () => {
     server.failNext(0, 503)
   })
 
-  it('waits for a store that is away, as long as it was told to', async () => {
+  it('waits for an unavailable store, as long as it was told to', async () => {
     const patient = createS3Blobs({ ...server, prefix: 'some/prefix', patienceMs: 20_000 })
-    // As many answers as two seconds of trying bring.
+    // As many answers as two seconds of retrying produce.
     server.failNext(4, 503)
     const writer = await patient.writer('patient/a')
     await writer.write(Buffer.from('kept'))
@@ -226,7 +226,7 @@ describe('blobs on S3', () => {
     server.failNext(0, 503)
   })
 
-  it('says at the start what is wrong with a bucket or a key', async () => {
+  it('reports at start what is wrong with a bucket or a key', async () => {
     await blobs.check()
     await assert.rejects(
       createS3Blobs({ ...server, prefix: '', bucket: 'missing' }).check(),
@@ -243,7 +243,7 @@ describe('blobs on S3', () => {
     await assert.rejects(wrong.put('x', Buffer.from('x')), /SignatureDoesNotMatch/)
   })
 
-  it('signs as the documentation of the protocol shows', () => {
+  it("signs like the example in the protocol's documentation", () => {
     // The example "GET Object" from the description of Signature Version 4 for S3.
     const headers = signRequest(
       {
@@ -265,8 +265,8 @@ describe('blobs on S3', () => {
   })
 })
 
-describe('the address of the store', () => {
-  it('says what is wrong with it', () => {
+describe('the configuration of the store', () => {
+  it('is explained when it is wrong', () => {
     assert.throws(() => openBlobs({ DATA_DIR: tmpdir(), BLOB_URL: 'http://x' }), /file:\/\/\/folder or s3:\/\/bucket/)
     assert.throws(() => openBlobs({ DATA_DIR: tmpdir(), BLOB_URL: 's3://bucket/prefix' }), /S3_ACCESS_KEY_ID/)
   })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { test } from 'node:test'
 import { DiskFull, watchSpace } from '../../src/blobs/disk-space.ts'
 
-test('what would take the last room of a disk is refused before it is written', async () => {
+test('data that would fill the disk is refused before it is written', async () => {
   const { bavail, bsize } = statfsSync(tmpdir())
   await assert.rejects(async () => watchSpace(tmpdir(), bavail * bsize * 2)(1), DiskFull)
   const makeRoom = watchSpace(tmpdir(), 1)

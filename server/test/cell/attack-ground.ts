@@ -1,6 +1,6 @@
 /**
- * Where attacks are run: a victim nobody may reach, a server that counts as public, names that lie, and for each attack
- * a folder with a secret that must stay as it is.
+ * Where attacks are run: a victim that must not be reached, a server that counts as public, names that lie, and for
+ * each attack a folder with a secret that must stay unchanged.
  */
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server, type ServerResponse } from 'node:http'
@@ -22,13 +22,13 @@ export interface Attack {
   mode?: 'run'
   code: string
   expect: string
-  /** The Python 3 version whose syntax it needs. */
+  /** The minimum Python 3 version for its syntax. */
   since?: number
   assert: 'no_leak' | 'limit' | 'protocol' | 'not_success' | 'host_ok' | 'capped' | 'masked' | 'dies'
 }
 
 export interface Aftermath {
-  /** Null where the call succeeded. */
+  /** Null if the call succeeded. */
   failure: ConnectorError | null
   logs: string[]
   leak: string | null
@@ -46,7 +46,7 @@ export class Ground {
   readonly #public: Server
   readonly egress: Egress
   victimReached = 0
-  /** How often the rebinding name was looked up. */
+  /** How often the rebinding name was resolved. */
   rebindLookups = 0
 
   private constructor(victim: Server, open: Server, layersOff: boolean) {
@@ -54,13 +54,13 @@ export class Ground {
     this.#public = open
     victim.on('connection', () => this.victimReached++)
     this.egress = createEgress({
-      // Without the layers everything is open that does not leave this machine.
+      // Without the layers, everything on this machine is open.
       allow: layersOff
         ? ['127.0.0.0/8', '0.0.0.0/8', '::/127', 'localhost']
         : [`public.test:${portOf(open)}`, `other.test:${portOf(open)}`, PERMITTED],
       self: [],
       lookup: async (host) => {
-        // The second answer of a rebinding name is the victim: a policy that trusts its first check is lost.
+        // The second answer of a rebinding name is the victim: a policy that trusts its first check would fail.
         const address = host === 'rebind.test' && this.rebindLookups++ === 0 ? PERMITTED : '127.0.0.1'
         return [{ address, family: 4 }]
       },
@@ -121,7 +121,7 @@ export class Ground {
   }
 }
 
-/** A snippet escapes by setting LEAK; whatever else becomes of it, it is asked at the end. */
+/** A snippet escapes by setting LEAK; whatever else happens to it, LEAK is checked at the end. */
 function confess(code: string): string {
   const indented = code.replaceAll(/^(?=.)/gm, '    ')
   return `try:\n${indented}\nfinally:\n    if 'LEAK' in globals(): print('@LEAK ' + repr(LEAK)[:200])\n`

@@ -1,11 +1,11 @@
-/** The attacks, run against cells of any make, and what became of them. */
+/** Runs the attacks against any kind of cells, and judges the results. */
 import { readFileSync } from 'node:fs'
 import type { Zygote } from '../../src/cell/zygote.ts'
 import { type Aftermath, type Attack, type Ground, SECRET } from './attack-ground.ts'
 
 const all: Attack[] = JSON.parse(readFileSync(new URL('attacks.json', import.meta.url), 'utf8'))
 
-// With more modules at hand than authors have, an attack meets the kernel and not a missing import.
+// With more modules than authors have, an attack is stopped by the kernel and not by a missing import.
 const MODULES =
   'asyncio ast builtins ctypes gc http.client io marshal os pickle pty py_compile signal smtplib socket sqlite3 struct ' +
   'urllib.request zipimport'
@@ -23,7 +23,7 @@ export const ATTACKED = {
   },
 }
 
-/** Those that the Python of these cells can read. */
+/** Those that the Python of these cells can parse. */
 export async function findAttacks(ground: Ground, zygote: Zygote): Promise<Attack[]> {
   const code = 'import sys; print(sys.version_info[1])'
   const { logs } = await ground.attack(zygote, { ...all[0]!, mode: 'run', code })
@@ -49,7 +49,7 @@ export async function attackAll(
 
 type Verdict = 'held' | 'escaped' | 'skipped'
 
-/** The ids of the attacks by what became of them. */
+/** The ids of the attacks by their result. */
 export function judgeAll(
   attacks: readonly Attack[],
   results: ReadonlyMap<string, Aftermath>,
@@ -59,7 +59,7 @@ export function judgeAll(
   return found
 }
 
-/** An attack that died of something else than the wall proves nothing about the wall. */
+/** An attack that failed for another reason proves nothing about the sandbox. */
 function isBeside(failure: Aftermath['failure']): boolean {
   return /^(ModuleNotFoundError|ImportError|SyntaxError|IndentationError|NameError)/.test(failure?.message ?? '')
 }

@@ -26,7 +26,7 @@ test('the self-test finds the sandbox in place', async () => {
   })
 })
 
-test('every attack is held, the victim is not reached and the next tenant notices nothing', async () => {
+test('every attack is contained, the victim is not reached and the next tenant is unaffected', async () => {
   const results = await attackAll(ground, zygote, attacks)
   const found = judgeAll(attacks, results)
   console.log(`attacks: ${found.held.length} held, ${found.escaped.length} escaped, ${found.skipped.length} skipped`)
@@ -49,7 +49,7 @@ test('an attack by a forbidden system call is reported as a sandbox violation', 
   assert.match(failure.message, /^sandbox violation/)
 })
 
-/** Without the wall these would harm the machine the tests run on. */
+/** Without the sandbox these would harm the machine that the tests run on. */
 const TOO_REAL = new Set([
   'sig-kill-all',
   'raw-mq-shm',

@@ -1,4 +1,4 @@
-/** The authentication of custom sources: put on by the broker, through the same fetch as everywhere. */
+/** The authentication of custom sources: applied by the broker, through the same fetch as everywhere. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

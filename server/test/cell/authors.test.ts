@@ -6,7 +6,7 @@ import { openCells, readSource, SMALL_LIMITS, writeSource } from './harness.ts'
 const zygote = openCells({ limits: SMALL_LIMITS })
 const read = (body: string, rest = '') => readSource(zygote, writeSource(body, rest))
 
-test('generators and yield from give their records in order', async () => {
+test('generators and yield from return their records in order', async () => {
   const { records, failure } = await read(`
 def pages():
     for page in range(3):
@@ -20,7 +20,7 @@ yield SourceRecord("last", {})`)
   )
 })
 
-test('a list serves as well as a generator, and plain dicts get a stable id', async () => {
+test('a list works like a generator, and plain dicts get a stable id', async () => {
   const code = 'return [{"x": 1}, {"x": 2}, {"x": 1}]'
   const { records } = await read(code)
   assert.deepEqual(
@@ -47,7 +47,7 @@ test('lists and tuples of records may be yielded, and count as the records in th
   assert.deepEqual([preview.error, previewed.map(({ id }) => id)], [null, ids.slice(0, 3)])
 })
 
-test('values without a place in JSON become text, and no digit is lost', async () => {
+test('values that JSON does not have become text, and no digit is lost', async () => {
   const { lines, logs, failure } = await read(
     `
 yield SourceRecord("1", {
@@ -68,7 +68,7 @@ yield SourceRecord("1", {
   assert.ok(logs.some((each) => each.includes('written as null')))
 })
 
-test('an exception halfway keeps what came before it and shows only lines of the author', async () => {
+test("an exception halfway keeps the records before it, and its traceback shows only the author's lines", async () => {
   const { records, failure, logs } = await read(`
 for i in range(5000):
     yield SourceRecord(str(i), {"text": "x" * 100})
@@ -83,7 +83,7 @@ inner("missing")`)
   assert.ok(logs.some((line) => line.startsWith('source: ') && line.includes('in inner')))
 })
 
-test('what is no record is refused by name', async () => {
+test('what is not a record is refused with its type', async () => {
   for (const [body, message] of [
     ['yield None', /get_records yielded None/],
     ['yield [[]]', /yield a record, or a list of records/],
@@ -99,7 +99,7 @@ test('what is no record is refused by name', async () => {
   }
 })
 
-test('records of five megabytes pass, larger ones than the limit do not', async () => {
+test('records of five megabytes pass, records above the limit do not', async () => {
   const { records, failure } = await read(`
 for i in range(3):
     yield SourceRecord(str(i), {"text": "é" * 2_500_000})`)
@@ -112,7 +112,7 @@ for i in range(3):
   assert.match(large.failure?.message ?? '', /over the limit of 16777216 bytes per record/)
 })
 
-test('a record that nests too deeply is refused as the fault it is', async () => {
+test("a record that nests too deeply is reported as the source's fault", async () => {
   for (const before of ['', 'yield {"first": 1}\n']) {
     const { failure } = await read(
       `${before}deep = {}\nfor _ in range(80): deep = {"a": deep}\nyield SourceRecord("1", deep)`,
@@ -122,7 +122,7 @@ test('a record that nests too deeply is refused as the fault it is', async () =>
   }
 })
 
-test('recursion without end is an error of the source', async () => {
+test('infinite recursion is an error of the source', async () => {
   const { failure } = await read('def f(n): return f(n + 1)\nyield f(0)')
   assert.equal(failure?.kind, 'source')
   assert.match(failure.message, /^RecursionError/)
@@ -180,7 +180,7 @@ yield SourceRecord("1", {
   })
 })
 
-test('functions that import something when they are called work as well', async () => {
+test('functions that import something when called work too', async () => {
   const { records, failure } = await read(`
 import email, email.policy, functools, random, statistics, string, typing, uuid, warnings, dataclasses, csv, gzip, copy
 from xml.dom import minidom
@@ -204,13 +204,13 @@ yield SourceRecord("1", {
   assert.deepEqual([records[0].sniff, records[0].kind, records[0].zip], [';', 'int', 'x'])
 })
 
-test('an unknown stream is named beside those that exist', async () => {
+test('for an unknown stream, the existing ones are listed', async () => {
   const { failure } = await readSource(zygote, writeSource('yield {}').replace('["a"]', '["b", "c"]'))
   assert.equal(failure?.kind, 'config')
   assert.match(failure.message, /unknown stream 'a'; the source has: b, c/)
 })
 
-test('a source sees its settings, and a missing one is said when it is read', async () => {
+test('a source sees its settings, and reading a missing one is an error', async () => {
   const rest = `
 from svc.source.models import SourceConfig
 class Settings(SourceConfig):

@@ -79,7 +79,7 @@ beforeEach(() => {
   sockets.clear()
 })
 
-/** Runs statements with `get` at hand, and gives what they put into `out`. */
+/** Runs statements that can use `get`, and returns what they put into `out`. */
 async function run(body: string, type = 'none', params: Record<string, string> = {}) {
   const code = writeSource(
     `BASE = "${base}"; OTHER = "${other}"; http = self.http; out = []\n${body}\nyield {"out": out}`,
@@ -88,7 +88,7 @@ async function run(body: string, type = 'none', params: Record<string, string> =
   return { out: records[0]?.out, failure, logs }
 }
 
-test('a request goes out as it was asked for and its answer comes back whole', async () => {
+test('a request is sent as given and its answer comes back complete', async () => {
   const { out, failure } = await run(`
 r = http.post(BASE + "/a", params={"q": "x y"}, json={"k": 1}, headers={"X-Mine": "m"})
 out += [r.status_code, r.json(), r.headers["content-length"], r.url]
@@ -100,7 +100,7 @@ out += [http.get(BASE + path).text for path in ("/gzip", "/br")]`)
   assert.equal(first?.headers['x-mine'], 'm')
 })
 
-test('requests one after another share a connection, and batches run side by side', async () => {
+test('sequential requests share a connection, and batches run in parallel', async () => {
   await run('for i in range(10): http.get(BASE + "/keep")')
   assert.equal(sockets.size, 1)
   const { out } = await run(`out += [r.json() for r in http.get_many([BASE + f"/many{i}" for i in range(20)])]`)
@@ -108,7 +108,7 @@ test('requests one after another share a connection, and batches run side by sid
   assert.ok(mostOpen > 1 && mostOpen <= 8, `${mostOpen} at once`)
 })
 
-test('a server that asks to wait is asked again, but not for hours', async () => {
+test('a server that asks to wait is retried, but not for hours', async () => {
   const { out } = await run('out += [http.get(BASE + "/busy").text, http.get(BASE + "/limited").status_code]')
   assert.deepEqual(out, ['at last', 429])
   assert.equal(seen.filter(({ url }) => url === '/busy').length, 3)
@@ -132,7 +132,7 @@ except Exception: pass`)
   for (const [index, pattern] of patterns.entries()) assert.match(logs[index]!, new RegExp(pattern))
 })
 
-test('a broken connection is tried again for GET and never for POST', async () => {
+test('a broken connection is retried for GET and never for POST', async () => {
   const { out } = await run(`
 for send in (http.get, http.post):
     try: send(BASE + "/cut", retries=1)
@@ -143,7 +143,7 @@ for send in (http.get, http.post):
   assert.ok(methods.filter((method) => method === 'GET').length >= 2)
 })
 
-test('each authentication type is put on the request here', async () => {
+test('each authentication type is applied to the request here', async () => {
   const sent = async (type: string, params: Record<string, string>) => {
     seen = []
     const { failure } = await run('http.get(BASE + "/who")', type, params)
@@ -157,7 +157,7 @@ test('each authentication type is put on the request here', async () => {
   assert.equal((await sent('of_my_own', { token: 'abcd' })).authorization, undefined)
 })
 
-test('a header of the author wins, and a request can go without credentials', async () => {
+test('a header set by the author takes precedence, and a request can go without credentials', async () => {
   const body = `
 http.get(BASE + "/own", headers={"Authorization": "mine"})
 http.get(BASE + "/none", auth=False)`
@@ -227,7 +227,7 @@ for url, options in ((BASE + "/large", {}), ("http://10.0.0.1/", {}), ("ftp://x/
   assert.match(out[0][1], /limit CELL_MAX_RESPONSE_BYTES 2097152/)
 })
 
-test('the answers of a batch are limited together, packed or not; what was let go does not count', async () => {
+test('the answers of a batch are limited together, compressed or not; discarded ones do not count', async () => {
   for (const path of ['/medium', '/packed']) {
     const { out } = await run(`
 answers = http.get_many([BASE + "${path}"] * 6, return_errors=True)
@@ -241,7 +241,7 @@ out += [len(each.content) for each in http.get_many([BASE + "/redirect?to=${path
   }
 })
 
-test('a token of any length is no token', async () => {
+test('an overlong token is not a token', async () => {
   const params = { token_url: `${base}/long-token`, client_id: 'me', client_secret: 'geheim' }
   const { failure } = await run('http.get(BASE + "/a")', 'oauth2_client_credentials', params)
   assert.equal(failure?.kind, 'auth')
@@ -254,7 +254,7 @@ test('the number of requests of a call is limited', async () => {
   assert.equal(seen.length, 40)
 })
 
-test('statuses that mean something to the engine become its kinds', async () => {
+test('statuses that matter to the engine become failure kinds', async () => {
   const { failure } = await run('http.get(BASE + "/limited").raise_for_status()')
   assert.equal(failure?.kind, 'rate_limited')
   assert.equal(failure.transient, true)

@@ -1,4 +1,7 @@
-/** A host of its own for tests that need one to kill, or to run as another user: runs its argument and says what became of it. */
+/**
+ * A separate host for tests that need to kill it, or to run it as another user: runs its argument and prints the
+ * result.
+ */
 import { startZygote } from '../../src/cell/zygote.ts'
 
 const [mode = 'run', code = ''] = process.argv.slice(2)

@@ -64,7 +64,7 @@ const valid: Buffer[] = [
   encodeFrame(done, Buffer.from('{"records":2}')),
 ]
 
-test('a page or a preview that nobody asked for is refused by its length, before a byte of it is kept', () => {
+test('an unrequested page or preview is refused by its length, before any of it is buffered', () => {
   const head = (kind: number, length: number) => {
     const bytes = Buffer.alloc(5)
     bytes.writeUInt32LE(length, 0)
@@ -88,7 +88,7 @@ test('a page or a preview that nobody asked for is refused by its length, before
   assert.throws(push(Buffer.concat([one, one]), { preview_bytes: 30 }), PreviewTooLarge, 'they count together')
 })
 
-test('a preview is handed on as it came, with every digit', () => {
+test('a preview is passed on unchanged, with every digit', () => {
   const text = '{"id":"1","data":{"n":12345678901234567890.123456789}},{"id":"2","data":{}}'
   const [frame] = decode(encodeFrame(preview, Buffer.from(`[${text}]`)))
   assert.ok(frame?.kind === 'preview')
@@ -97,7 +97,7 @@ test('a preview is handed on as it came, with every digit', () => {
     assert.throws(() => decode(encodeFrame(preview, Buffer.from(wrong))), ProtocolError, wrong)
 })
 
-test('frames are the same however the stream is cut', () => {
+test('frames are the same however the stream is split', () => {
   const stream = Buffer.concat(valid)
   const whole = decode(stream)
   assert.equal(whole.length, valid.length)
@@ -179,7 +179,7 @@ test('answers are laid out as the cell reads them', () => {
   assert.equal(second.subarray(14).toString(), 'timeoutlate')
 })
 
-/** A small generator with a seed, so that a failure can be repeated. */
+/** A small seeded generator, so that a failure can be reproduced. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -206,7 +206,7 @@ function damage(stream: Buffer, random: (below: number) => number): Buffer {
   }
 }
 
-test('ten thousand hostile streams end in frames that hold, or in a protocol error', () => {
+test('ten thousand hostile streams end in valid frames or in a protocol error', () => {
   let refused = 0
   let taken = 0
   for (let seed = 1; seed <= 10_000; seed++) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createHandoff } from '../../src/cell/handoff.ts'
 
-test('the giver is at most so many items ahead', async () => {
+test('the producer is at most a fixed number of items ahead', async () => {
   const handoff = createHandoff<number>(2)
   assert.equal(handoff.put(1), undefined)
   const waiting = handoff.put(2)
@@ -15,7 +15,7 @@ test('the giver is at most so many items ahead', async () => {
   assert.equal(await next, 3)
 })
 
-test('what was put before the end or a failure is taken first', async () => {
+test('items put before the end or a failure are taken first', async () => {
   const ended = createHandoff<number>(5)
   ended.put(1)
   ended.end()

@@ -1,4 +1,4 @@
-/** Short ways to write a source and to read it through a real cell. */
+/** Helpers to write a source and to read it through a real cell. */
 import { after } from 'node:test'
 import type { CellFailure } from '../../src/cell/failure.ts'
 import type { CellLimits } from '../../src/cell/limits.ts'
@@ -15,7 +15,7 @@ export function openCells(options: ZygoteOptions = {}): Zygote {
   return zygote
 }
 
-/** An egress that reaches this machine, closed at the end of the file. */
+/** An egress that can reach this machine, closed at the end of the file. */
 export function openEgress(): Egress {
   const egress = createEgress({ allow: ['127.0.0.1', 'localhost'], self: [] })
   after(() => egress.close())

@@ -51,7 +51,7 @@ test('each limit ends a call with its own kind, its name and its value', async (
   }
 })
 
-test('a state counts as what it takes', async () => {
+test('the state counts towards the size of a page', async () => {
   // Each record fills a page, and a state goes with each page.
   const body = (state: number) =>
     `for n in range(20):\n    yield {"text": "x" * 140_000}\n    self.state = {"n": n, "text": "x" * ${state}}`
@@ -62,7 +62,7 @@ test('a state counts as what it takes', async () => {
   assert.match(failure.message, /3500000 bytes \(limit CELL_MAX_BYTES\)/)
 })
 
-test('a call in which nobody reads pages is broken by one', async () => {
+test('a page is a protocol violation in a call without a page consumer', async () => {
   const call = zygote.call({ op: 'read', stream: 'a', code: writeSource('yield {}') }, { log() {} })
   await assert.rejects(call, { kind: 'sandbox', message: /a page outside a run/ })
   const preview = zygote.call(
@@ -72,14 +72,14 @@ test('a call in which nobody reads pages is broken by one', async () => {
   await assert.rejects(preview, { kind: 'sandbox', message: /a preview that was not requested/ })
 })
 
-test('a hundred megabytes of prints end the call early and leave the host small', async () => {
+test("a hundred megabytes of prints end the call early, and the host's memory stays small", async () => {
   const before = process.memoryUsage().rss
   const failure = await failWith('for _ in range(100): print("x" * 1_000_000)\nyield {}', {})
   assert.equal(failure.kind, 'limit')
   assert.ok(process.memoryUsage().rss - before < 64 << 20)
 })
 
-test('what a slow source yielded does not wait for a full page', async () => {
+test('records of a slow source do not wait for a full page', async () => {
   const pages: number[] = []
   const body = 'import time\nfor i in range(3):\n    yield {"i": i}\n    time.sleep(1.05 if i == 0 else 0)'
   await zygote.call(
@@ -89,7 +89,7 @@ test('what a slow source yielded does not wait for a full page', async () => {
   assert.deepEqual(pages, [2, 1])
 })
 
-test('a cancelled call is killed at once, even where it ignores every signal', async () => {
+test('a cancelled call is killed at once, even if it ignores every signal', async () => {
   const cancel = new AbortController()
   const code = writeSource(`
 import signal
@@ -126,7 +126,7 @@ test('a preview and a check that hang end with an answer', async () => {
 
 const roomy = openCells()
 
-test('the HTTP of a preview has limits of its own, far below those of a run', async () => {
+test('HTTP in a preview has its own limits, far below those of a run', async () => {
   const server = createServer((request, response) => {
     response.end(request.url === '/large' ? Buffer.alloc(9 << 20) : Buffer.alloc(7 << 20))
   }).listen(0, '127.0.0.1')
@@ -146,7 +146,7 @@ test('the HTTP of a preview has limits of its own, far below those of a run', as
   server.close()
 })
 
-test('a preview ends where its records grow too large together, however few they are', async () => {
+test('a preview ends when its records together grow too large, however few they are', async () => {
   const large = writeSource('for n in range(1000): yield {"n": n, "text": "x" * (1 << 19)}')
   const { success, error, records, total_count } = await previewSource({
     code: large,

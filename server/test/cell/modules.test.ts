@@ -19,7 +19,7 @@ const run = promisify(execFile)
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-modules-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A package as one finds them: parts that are loaded late, a folder of tests, the system at hand, something printed. */
+/** A typical package: submodules that are loaded lazily, a folder of tests, access to the system, something printed. */
 const PACKAGE: Record<string, string> = {
   '__init__.py': `
 import os, socket, subprocess
@@ -78,7 +78,7 @@ async function askPython(python: string, code: string): Promise<string> {
   return (await run(python, ['-I', '-c', code])).stdout.trim()
 }
 
-/** A virtual environment with the package in it and, where a compiler and Python's headers are there, a native one. */
+/** A virtual environment with the package in it and, if there are a compiler and Python's headers, a native one. */
 async function install(): Promise<{ python: string; modules: string[] }> {
   const base = await findPython(process.env.PYTHON)
   await run(base, ['-m', 'venv', '--without-pip', path.join(folder, 'venv')])
@@ -139,7 +139,7 @@ test('the setting CELL_MODULES reaches validation and previews of a service', as
   assert.deepEqual(preview.body.records?.[0]?.data, { n: 3 }, preview.text)
 })
 
-test('a module that is not there, breaks or is forbidden is one sentence, and cells work without it', async () => {
+test('a module that is missing, broken or forbidden is reported in one sentence, and cells work without it', async () => {
   const wanted = ['handy', 'not_installed', 'handy.broken', 'os', '_socket', 'http.client', 'svc.laptop', 'json']
   const sentences = await describeMissingModules({ python, sandbox: 'kernel', limits: {}, modules: wanted })
   const never =
@@ -174,7 +174,7 @@ if (native) {
   )
 }
 
-test('the self-test and every attack end as without them, and the modules are no way out', async () => {
+test('the self-test and every attack have the same results with modules, and they are no way out', async () => {
   const { ok } = await zygote.selfTest()
   assert.equal(ok, true)
   const ground = await Ground.prepare(false)
@@ -191,7 +191,7 @@ test('the self-test and every attack end as without them, and the modules are no
   }
 })
 
-test('the same attempts succeed where the layers are off', async () => {
+test('the same attempts succeed with the layers off', async () => {
   const ground = await Ground.prepare(true)
   const open = openCells({ ...ATTACKED, python, modules, sandbox: 'none' })
   try {
@@ -214,7 +214,7 @@ const USES: Record<string, { imports: string; body: string }> = {
   },
 }
 
-test('numpy and pydantic work in a cell, where this Python has them', async () => {
+test('numpy and pydantic work in a cell, if this Python has them', async () => {
   const base = await findPython(process.env.PYTHON)
   for (const [name, { imports, body }] of Object.entries(USES)) {
     const has = await askPython(base, `import importlib.util; print(importlib.util.find_spec('${name}') is not None)`)

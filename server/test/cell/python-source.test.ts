@@ -14,7 +14,7 @@ for i in range(start + 1, 2001):
     if i % 10 == 0:
         self.state["last"] = i`)
 
-test('a cursor stands for exactly the records before it', async () => {
+test('a cursor covers exactly the records before it', async () => {
   const { records, cursors } = await readSource(zygote, NUMBERS)
   assert.equal(records.length, 2000)
   assert.ok(cursors.length >= 3)
@@ -22,7 +22,7 @@ test('a cursor stands for exactly the records before it', async () => {
   assert.deepEqual(cursors.at(-1), { after: 2000, cursor: { last: 2000 } })
 })
 
-test('a read that was cut off at any page goes on without a gap and without a repetition', async () => {
+test('a read that was interrupted at any page resumes without gaps and repetitions', async () => {
   const whole = await readSource(zygote, NUMBERS)
   for (const { after, cursor } of whole.cursors) {
     const rest = await readSource(zygote, NUMBERS, { state: { last: 3 }, resume: cursor })
@@ -30,7 +30,7 @@ test('a read that was cut off at any page goes on without a gap and without a re
   }
 })
 
-test('an incremental read begins with the state of the last one', async () => {
+test('an incremental read starts with the state of the last one', async () => {
   const { records, cursors } = await readSource(zygote, NUMBERS, { state: { last: 1990 } })
   assert.deepEqual(
     records.map(({ i }) => i),
@@ -51,7 +51,7 @@ for page in range(3):
   assert.deepEqual(cursors.at(-1), { after: 3, cursor: { pages: [0, 1, 2] } })
 })
 
-test('a state set before the first record is no cursor until all have come', async () => {
+test('a state set before the first record is not a cursor until all have come', async () => {
   const { records, cursors, failure } = await readSource(
     zygote,
     writeSource(`
@@ -64,7 +64,7 @@ raise ValueError("too late")`),
   assert.deepEqual(cursors, [])
 })
 
-test('a source without a state has no cursors and says that it cannot resume', async () => {
+test('a source without a state has no cursors and declares that it cannot resume', async () => {
   const code = writeSource('for i in range(10): yield SourceRecord(str(i), {"i": i})\n# self.state is not used')
   const { cursors, records } = await readSource(zygote, code, { state: { last: 5 } })
   assert.deepEqual({ cursors, records: records.length }, { cursors: [], records: 10 })
@@ -74,7 +74,7 @@ test('a source without a state has no cursors and says that it cannot resume', a
   assert.equal(declare(NUMBERS).resumable, true)
 })
 
-test('the cell waits while nobody takes its pages', async () => {
+test('the cell waits while its pages are not consumed', async () => {
   const logs: string[] = []
   const code = writeSource(`
 for i in range(200_000):
@@ -84,10 +84,10 @@ for i in range(200_000):
   let taken = 0
   for (let page = 0; page < 50; page++) {
     taken += (await pages.next()).value?.records ?? 0
-    // Whatever has come by now is read in these turns of the loop.
+    // Everything that has arrived by now is read in these turns of the event loop.
     for (let turn = 0; turn < 50; turn++) await setImmediate()
     const ahead = Number(logs.at(-1)?.slice('source: '.length)) - taken
-    // The kernel's buffer and a few pages are all that may lie between the two.
+    // Only the kernel's buffer and a few pages may be between the two.
     assert.ok(ahead < 5000, `the cell is ${ahead} records ahead`)
   }
   await pages.return?.(undefined)

@@ -8,7 +8,7 @@ const zygote = openCells({ limits: SMALL_LIMITS })
 const validate = (code: string, name?: string) => validateCode(code, name, { zygote })
 const GOOD = writeSource('for i in range(10**9): yield SourceRecord(str(i), {"i": i})')
 
-test('good code gives its name, its streams and its schema', async () => {
+test('valid code yields its name, its streams and its schema', async () => {
   const { valid, errors, extracted_source_name, extracted_streams, extracted_schema } = await validate(GOOD)
   assert.deepEqual(
     { valid, errors, extracted_source_name, extracted_streams, extracted_schema },
@@ -22,7 +22,7 @@ test('good code gives its name, its streams and its schema', async () => {
   )
 })
 
-test('bad code is refused with line, column and name, and nothing of it runs', async () => {
+test('invalid code is refused with line, column and name, and nothing of it runs', async () => {
   const { valid, errors, extracted_streams } = await validate(`import os\nimport json\n${GOOD}\nos.system("id")`)
   assert.equal(valid, false)
   assert.equal(extracted_streams, null)
@@ -55,7 +55,7 @@ test('more streams, or longer names, than a list can show are refused', async ()
   }
 })
 
-test('streams that only a server knows count as dynamic', async () => {
+test('streams that only a server knows are dynamic', async () => {
   const asking = GOOD.replace('return ["a"]', 'return self.http.get("https://example.com/streams").json()')
   const { valid, extracted_streams, warnings } = await validate(asking)
   assert.equal(valid, true)
@@ -63,7 +63,7 @@ test('streams that only a server knows count as dynamic', async () => {
   assert.ok(warnings.some(({ message }) => message.includes('dynamic')))
 })
 
-test('code made to break the parser ends in an error within a second', async () => {
+test('code designed to break the parser ends in an error within a second', async () => {
   for (const code of [
     `${'('.repeat(100_000)}${')'.repeat(100_000)}`,
     `x = ${'-'.repeat(200_000)}1`,
@@ -96,7 +96,7 @@ test('a preview stops reading as soon as it has its records', async () => {
   )
 })
 
-test('a preview of a failing, invalid or unknown stream says why and gives no records', async () => {
+test('a preview of a failing, invalid or unknown stream says why and has no records', async () => {
   const failing = writeSource('print("before")\nyield SourceRecord("1", {})\nraise ValueError("no luck")')
   const preview = await previewSource({ code: failing, stream: 'a', zygote })
   assert.deepEqual([preview.success, preview.total_count], [false, 0])
@@ -109,7 +109,7 @@ test('a preview of a failing, invalid or unknown stream says why and gives no re
   assert.match(unknown.error ?? '', /unknown stream 'b'; the source has: a/)
 })
 
-test('a preview that fails keeps what was yielded before, however it ends', async () => {
+test('a failed preview keeps what was yielded before, however it ends', async () => {
   const yielding = 'for i in range(3): yield SourceRecord(str(i), {"i": i})\n'
   const before = [0, 1, 2].map((i) => ({ id: String(i), data: { i } }))
   for (const [end, error] of [
@@ -126,7 +126,7 @@ test('a preview that fails keeps what was yielded before, however it ends', asyn
   }
 })
 
-test('a required setting that is missing is named by preview, check and run before the source does anything', async () => {
+test('a missing required setting is reported by preview, check and run before the source does anything', async () => {
   const code = writeSource(
     'print("reads")\nyield {}',
     'from svc.source.models import SourceConfig\nclass C(SourceConfig):\n    base_url: str\n    size: int = 1\n',
@@ -143,7 +143,7 @@ test('a required setting that is missing is named by preview, check and run befo
   }
 })
 
-test('a check answers what check_connection says', async () => {
+test('a check returns the result of check_connection', async () => {
   const check = (body: string) => requireConnection({ code: GOOD.replace('return True', body), zygote })
   await check('return True')
   await assert.rejects(check('return False'), { kind: 'auth' })

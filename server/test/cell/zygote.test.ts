@@ -30,7 +30,7 @@ async function run(zygote: Zygote, code: string): Promise<string[]> {
   return logs
 }
 
-/** Processes below the given one, from /proc. */
+/** Descendants of the given process, from /proc. */
 function descendants(pid: number): number[] {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
@@ -39,7 +39,7 @@ function descendants(pid: number): number[] {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
       parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
     } catch {
-      // It ended between the listing and the reading.
+      // It exited between listing and reading.
     }
   }
   const found: number[] = []
@@ -58,7 +58,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-test('a cell has an empty environment, no paths, its own user and nothing of the last one', () =>
+test('a cell has an empty environment, no paths, its own user and nothing from the previous one', () =>
   withCells({}, async (zygote) => {
     await run(zygote, 'import builtins, sys; builtins.mine = 1; sys.modules["json"].mine = 1')
     const logs = await run(
@@ -70,9 +70,9 @@ test('a cell has an empty environment, no paths, its own user and nothing of the
     if (process.getuid?.() === 0) assert.equal(uid, '65533')
   }))
 
-test('the zygote is replaced after a number of forks, without a call noticing', () =>
+test('the zygote is replaced after a number of forks, without affecting a call', () =>
   withCells({ forks_per_process: 3 }, async (zygote) => {
-    // The seed of hash() is drawn once per interpreter.
+    // The seed of hash() is chosen once per interpreter.
     const seeds = new Set<string>()
     for (let call = 0; call < 500 && seeds.size < 3; call++) seeds.add((await run(zygote, 'print(hash("a word"))'))[0]!)
     assert.equal(seeds.size, 3)
@@ -138,7 +138,7 @@ test('an ordinary user gets the same sandbox', async (context) => {
   })
 })
 
-test('without Python custom sources are disabled, and every call says so', () =>
+test('without Python, custom sources are disabled, and every call says so', () =>
   withCells({ python: '/nowhere/python3' }, async (zygote) => {
     const verdict = await zygote.selfTest()
     assert.equal(verdict.ok, false)
@@ -149,7 +149,7 @@ test('without Python custom sources are disabled, and every call says so', () =>
     })
   }))
 
-test('the self-test fails where the layers are off', () =>
+test('the self-test fails with the layers off', () =>
   withCells({ sandbox: 'none' }, async (zygote) => {
     assert.deepEqual(await run(zygote, 'import os; print(len(os.listdir("/")) > 0)'), ['True'])
     const verdict = await runSelfTest((job, handlers) => zygote.call(job, handlers))

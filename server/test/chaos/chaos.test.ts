@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { unleashChaos } from './chaos.ts'
 
-test('killed workers, executors and databases lose no run and double no record', {
+test('killing workers, executors and databases loses no run and duplicates no record', {
   timeout: 240_000,
 }, async (context) => {
   const result = await unleashChaos({ seed: 7, runs: 24, pipelines: 8, records: 250, seconds: 12, say: () => {} })

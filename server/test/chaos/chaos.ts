@@ -1,8 +1,8 @@
 /**
- * Chaos that can be repeated: many runs over many pipelines while workers, executors and the database are killed, paused
- * and restarted at points that a seed decides. Two workers have disks of their own and share only the database and the
- * blob store. At the end every run must be in a true final state, every output must hold exactly what its source gave,
- * and no process and no file may be left over.
+ * Reproducible chaos: many runs over many pipelines while workers, executors and the database are killed, paused and
+ * restarted at points that a seed determines. Two workers have separate disks and share only the database and the blob
+ * store. At the end every run must be in a correct final state, every output must contain exactly what its source
+ * produced, and no process and no file may be left over.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -29,7 +29,7 @@ export interface ChaosOptions {
   pipelines: number
   /** Records per run; a few milliseconds apart, so that a run is long enough to be hit. */
   records: number
-  /** Chaos goes on at least this long; new runs are triggered meanwhile. */
+  /** The minimum duration of the chaos; new runs are triggered meanwhile. */
   seconds: number
   say: (line: string) => void
 }
@@ -115,13 +115,13 @@ async function openWorld(folder: string): Promise<World> {
     workers,
     startWorker(index) {
       if (closing) return
-      // The folder in PATH is inherited by everything a worker starts: that is how its processes are found at the end.
+      // Everything a worker starts inherits the folder in PATH: that is how its processes are found at the end.
       workers[index] = spawn(process.execPath, [MAIN, 'worker'], {
         env: { ...env, PATH: `${process.env.PATH}:${folder}`, DATA_DIR: path.join(folder, `worker-${index}`) },
         stdio: 'ignore',
       })
       const worker = workers[index]
-      // One that found no database at its start has ended by itself; whoever runs services starts them again.
+      // A worker that found no database at its start has exited; like a process manager, start it again.
       worker.once('exit', (code) => {
         if (code === 1) setTimeout(() => workers[index] === worker && world.startWorker(index), 500)
       })
@@ -155,7 +155,7 @@ const ended = (child: ChildProcess) =>
     ? Promise.resolve()
     : new Promise<void>((resolve) => child.once('exit', () => resolve()))
 
-/** A small generator with a seed (mulberry32): the same seed strikes the same blows in the same order. */
+/** A small seeded generator (mulberry32): the same seed causes the same faults in the same order. */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -281,7 +281,7 @@ async function createPipelines(
   return ids
 }
 
-/** Triggers over the time of the chaos. While the database is away a trigger fails, and is made again. */
+/** Spreads triggers over the time of the chaos. While the database is unavailable a trigger fails, and is repeated. */
 async function triggerAll(
   world: World,
   token: string,
@@ -347,7 +347,7 @@ async function verify(world: World, pipelines: string[], options: ChaosOptions):
   return { runs: runs.length, succeeded, failed: runs.length - succeeded, resumed: resumed!.resumed }
 }
 
-/** What the source gives when nobody disturbs it. */
+/** What the source produces without faults. */
 async function expectedHash({ source }: ReturnType<typeof configOf>): Promise<string> {
   const context = {
     stream: source.stream,

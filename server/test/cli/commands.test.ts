@@ -28,10 +28,10 @@ test('--help lists each command with one line', async () => {
     assert.match(stdout, new RegExp(`^  ${command} +\\S`, 'm'))
 })
 
-test('the launcher hands over to Node 24 when the node on the path is an old one', async () => {
+test('the launcher switches to Node 24 if the node on the path is an old one', async () => {
   const fakes = mkdtempSync(path.join(tmpdir(), 'sluice-old-node-'))
   after(() => rmSync(fakes, { recursive: true, force: true }))
-  // An old node: it reports version 12 and knows nothing but the syntax of its time.
+  // An old node: it reports version 12 and only supports the syntax of its time.
   const pretend = path.join(fakes, 'pretend.cjs')
   writeFileSync(pretend, `Object.defineProperty(process.versions, 'node', { value: '12.22.0' })\n`)
   const node = path.join(fakes, 'node')
@@ -44,7 +44,7 @@ test('the launcher hands over to Node 24 when the node on the path is an old one
   assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
 })
 
-test('what is not known is refused with the nearest that is, and exit code 2', async () => {
+test('anything unknown is refused with the nearest known word, and exit code 2', async () => {
   const refused: [string[], RegExp][] = [
     [['strat'], /^There is no command 'strat'\. Did you mean start\? See sluice --help\.$/],
     [['constructor'], /^There is no command 'constructor'\. There is start, api, worker, .*\. See sluice --help\.$/],
@@ -73,13 +73,13 @@ test('what is not known is refused with the nearest that is, and exit code 2', a
   }
 })
 
-test('a command that is asked for help does nothing else', async () => {
+test('a command with --help does nothing else', async () => {
   const { code, stdout } = await sluice(['admin', 'reset-password', '--help'])
   assert.equal(code, 0)
   assert.match(stdout, /^sluice admin reset-password EMAIL: set a new password/)
 })
 
-test('a password that is not given is not set', async () => {
+test('without a given password nothing is changed', async () => {
   for (const input of [undefined, '', '\n', '  \nCorrect-horse-1\n']) {
     const command = runSluice(['admin', 'reset-password', 'a@example.com'], environment(folder), input)
     const { code, stderr } = await command.ended
@@ -101,13 +101,13 @@ test('config prints every setting, secrets masked', async () => {
   assert.ok(!stdout.includes('a-secret-token'))
 })
 
-test('wrong settings are told at once, without a stack', async () => {
+test('invalid settings are reported at once, without a stack', async () => {
   const { code, stderr } = await sluice(['start'], { PORT: 'x', SIGNUP: 'y' })
   assert.equal(code, 1)
   assert.match(stderr, /^The configuration has 2 problems:\n {2}- PORT: .*\n {2}- SIGNUP: .*\n$/)
 })
 
-test('a data folder or a folder for temporary files that is not there is told in one sentence', async () => {
+test('a missing data folder or temporary folder is reported in one sentence', async () => {
   const file = path.join(folder, 'a-file')
   writeFileSync(file, '')
   const wrong: [Record<string, string>, RegExp][] = [
@@ -132,7 +132,7 @@ test('a data folder or a folder for temporary files that is not there is told in
   }
 })
 
-test('a database that cannot be reached is told in one sentence without its password', async () => {
+test('an unreachable database is reported in one sentence without its password', async () => {
   const { code, stderr } = await sluice(['migrate'], {
     DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:1/sluice',
     JWT_SECRET_KEY: 'x'.repeat(32),
@@ -144,7 +144,7 @@ test('a database that cannot be reached is told in one sentence without its pass
   assert.ok(!stderr.includes('hunter2'))
 })
 
-test('migrate brings an empty data folder to the newest schema and stops', async () => {
+test('migrate brings an empty data folder to the newest schema and exits', async () => {
   const { code, stdout } = await sluice(['migrate'])
   assert.equal(code, 0)
   assert.match(stdout, /The database schema is up to date/)

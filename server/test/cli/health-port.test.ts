@@ -1,4 +1,4 @@
-/** A worker or scheduler alone has no API, and still can be asked how it is. */
+/** A worker or scheduler alone has no API, but still has health endpoints. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -28,7 +28,7 @@ const start = (role: string, env: Record<string, string>) =>
   runSluice([role], environment(folder, { ...databaseSettings(database.connection), ...env }))
 
 for (const role of ['worker', 'scheduler'])
-  test(`a ${role} answers on HEALTH_PORT, and metrics to those who have the token`, async () => {
+  test(`a ${role} answers on HEALTH_PORT, and serves metrics with the token`, async () => {
     const port = await freePort()
     const service = start(role, { HEALTH_PORT: String(port), METRICS_TOKEN: 'a-long-token' })
     await service.said(new RegExp(`Sluice ${role} is running`))
@@ -60,7 +60,7 @@ test('without METRICS_TOKEN there are no metrics, and without HEALTH_PORT nothin
   assert.doesNotMatch(stdout, /listening/)
 })
 
-test('a HEALTH_PORT that is taken is told in one sentence', async () => {
+test('a HEALTH_PORT in use is reported in one sentence', async () => {
   const blocker = createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => blocker.once('listening', resolve))
   const { port } = blocker.address() as { port: number }

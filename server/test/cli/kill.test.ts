@@ -1,6 +1,6 @@
 /**
- * `npm start`, killed with SIGKILL ten times in the moment after it acknowledged a write. Started again, it has every
- * write that it ever acknowledged, and of the killed one no process is left.
+ * `npm start`, killed with SIGKILL ten times right after it acknowledged a write. After each restart it has every write
+ * that it ever acknowledged, and no process of the killed one is left.
  */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'

@@ -18,7 +18,7 @@ after(() => {
 
 const trees: string[] = []
 after(() => {
-  // Left only where a test failed.
+  // Only left if a test failed.
   for (const left of trees.filter(isAlive)) process.kill(Number(left.split(' ')[0]), 'SIGKILL')
 })
 
@@ -44,7 +44,7 @@ for (const [how, env] of [
     await drop()
   })
 
-test('a launcher hands signals on, and ends as the service does', async () => {
+test('a launcher forwards signals, and exits like the service', async () => {
   const { launcher, tree, drop } = await startWorker()
   launcher.child.kill('SIGTERM')
   const { code, stdout } = await launcher.ended

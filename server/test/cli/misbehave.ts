@@ -1,6 +1,6 @@
 /**
- * Preloaded into a service by `--import`, to fail in ways that no code of ours does by itself. At SIGUSR2 something is
- * thrown that nobody catches; and the service process fails at its start as often as the file CRASHES has characters.
+ * Preloaded into a service by `--import`, to fail in ways that our own code does not. On SIGUSR2 something uncaught is
+ * thrown; and the service process fails at start as often as the file CRASHES has characters.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-/** A service that crashes or is killed comes back by itself, and loses nothing by it. */
+/** A service that crashes or is killed comes back by itself, and loses nothing. */
 import assert from 'node:assert/strict'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -39,7 +39,7 @@ async function start(folder: string, env: Record<string, string> = {}): Promise<
   return service
 }
 
-/** The second time that it says so. */
+/** The second time that it is ready. */
 const READY_AGAIN = /Sluice is ready at \S+[\s\S]*Sluice is ready at (\S+)/
 
 async function send(service: Service, method: string, target: string, token: string | null, body?: string) {
@@ -85,9 +85,9 @@ test('a service process that was killed is back at the same address, and the dat
   assert.doesNotMatch(said, /PostgreSQL exited/)
 })
 
-test('an exception that nobody catches is logged with its stack; runs are handed over, and go on', async () => {
+test('an uncaught exception is logged with its stack; runs are handed over, and resumed', async () => {
   const folder = makeFolder()
-  // A run that were left to its lease would take a minute to be taken up again.
+  // A run left to its lease would take a minute to be taken over.
   const env = { ...misbehaving({ THROW: 'exception' }), RUN_LEASE_SECONDS: '60', RUN_CHECKPOINT_MS: '200' }
   const service = await start(folder, env)
   const token = await register(service)
@@ -116,7 +116,7 @@ test('an exception that nobody catches is logged with its stack; runs are handed
   assert.match(said, /"stopped".*\n.*"the service process exited with code 1; starting it again in 0\.5 s"/)
 })
 
-test('a rejection that nobody handles ends a worker of its own with exit code 1', async () => {
+test('an unhandled rejection ends a separate worker with exit code 1', async () => {
   const folder = makeFolder()
   const { connection, drop } = await cloneDatabase(1)
   const env = environment(folder, { ...databaseSettings(connection), ...misbehaving({ THROW: 'rejection' }) })
@@ -144,7 +144,7 @@ test('an exception in the parent ends everything in order, with exit code 1', as
   assert.deepEqual(findProcesses(folder), [])
 })
 
-test('a service process that fails again and again is tried ever later, half a minute at most', async () => {
+test('a service process that keeps failing is restarted with backoff, half a minute at most', async () => {
   assert.deepEqual([0, 1, 2, 3, 7, 8, 1000].map(backOffMs), [0, 500, 1000, 2000, 30_000, 30_000, 30_000])
   const folder = makeFolder()
   const crashes = path.join(folder, 'crashes')
@@ -158,7 +158,7 @@ test('a service process that fails again and again is tried ever later, half a m
   )
 })
 
-test('with DATABASE_URL it comes back too, and does not give up when its port is taken meanwhile', async () => {
+test('with DATABASE_URL it comes back too, and does not give up if its port is in use meanwhile', async () => {
   const folder = makeFolder()
   const { connection, drop } = await cloneDatabase(1)
   const service = await start(folder, databaseSettings(connection))
@@ -176,7 +176,7 @@ test('with DATABASE_URL it comes back too, and does not give up when its port is
   await drop()
 })
 
-test('when the parent is killed nothing of it is left, and the next start goes on', async () => {
+test('when the parent is killed nothing of it is left, and the next start works', async () => {
   const folder = makeFolder()
   const service = await start(folder)
   const token = await register(service)
@@ -190,7 +190,7 @@ test('when the parent is killed nothing of it is left, and the next start goes o
   await end(next, folder)
 })
 
-/** As soon as nobody listens there any more. */
+/** As soon as the port is free. */
 async function takePort(port: number) {
   for (;;) {
     const server = createServer()

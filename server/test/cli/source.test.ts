@@ -46,7 +46,7 @@ async function sluice(args: string[], env: Record<string, string> = service) {
   return { code, stdout, stderr }
 }
 
-test('a source is pushed: created, left alone where nothing changed, and saved as a new version', async () => {
+test('a source is pushed: created, left unchanged, and saved as a new version', async () => {
   writeFileSync(file, source(''))
   const streams = '(streams: users)'
   assert.deepEqual(await sluice(['push', file]), { code: 0, stdout: `created team ${streams}\n`, stderr: '' })
@@ -60,7 +60,7 @@ test('a source is pushed: created, left alone where nothing changed, and saved a
   )
 })
 
-test('a source that is not valid is not saved, and each finding has file, line and column', async () => {
+test('an invalid source is not saved, and each finding has file, line and column', async () => {
   const broken = path.join(folder, 'broken.py')
   writeFileSync(broken, `import os\n${source('yield self.htp')}`)
   const { code, stdout, stderr } = await sluice(['push', broken])
@@ -82,7 +82,7 @@ test('a preview prints records, with settings and credentials from files', async
   assert.equal(stderr, 'INFO reading users\n2 records of users\n')
 })
 
-test('a preview that fails says where in the file, after the records that came before', async () => {
+test('a failed preview names the line in the file, after the records that came before', async () => {
   const failing = path.join(folder, 'failing.py')
   writeFileSync(failing, source('raise ValueError("no luck")'))
   const config = path.join(folder, 'config.json')
@@ -95,7 +95,7 @@ test('a preview that fails says where in the file, after the records that came b
   assert.match(missing.stderr, /: error: ConfigError: config does not fit TeamConfig: 'first' is missing/)
 })
 
-test('what the service refuses is one sentence with the id of the request, and never the key', async () => {
+test('a refusal by the service is one sentence with the request id, and never shows the key', async () => {
   writeFileSync(file, source(''))
   const refused = await sluice(['push', file], { ...service, SLUICE_API_KEY: 'svc_live_wrong' })
   assert.equal(refused.code, 1)
@@ -111,7 +111,7 @@ test('what the service refuses is one sentence with the id of the request, and n
   assert.equal(gone.stderr, sentence)
 })
 
-test('the key does not follow a redirect, and another server is noticed', async () => {
+test('the key does not follow a redirect, and another kind of server is recognised', async () => {
   let followed = 0
   const other = createServer((request, response) => {
     if (request.url === '/stolen') followed++
@@ -125,7 +125,7 @@ test('the key does not follow a redirect, and another server is noticed', async 
   assert.match(stderr, /sent an unexpected answer \(status 307, without a request id\)\n$/)
 })
 
-test('a command that cannot be run as it was written ends with 2', async () => {
+test('a command that cannot be run as written exits with 2', async () => {
   for (const [args, env, message] of [
     [['push'], service, /^sluice source push needs FILE\. Usage: sluice source push FILE \[--name NAME\]$/],
     [['push', path.join(folder, 'none.py')], service, /none\.py cannot be read: ENOENT/],

@@ -23,10 +23,10 @@ const makeFolder = () => {
   return folder
 }
 
-/** What a machine that is busy with other tests may add to a time that the service keeps by itself. */
+/** What a machine that is busy with other tests may add to a time limit of the service. */
 const BUSY_MS = 2000
 
-test('its last lines say the address, the data, the first account and the reference', async () => {
+test('its last lines show the address, the data, the first account and the reference', async () => {
   const folder = makeFolder()
   const service = await startService(folder, { LOG_LEVEL: 'warn' })
   assert.equal(await askStatus(`${service.url}/readyz`), 200)
@@ -41,7 +41,7 @@ test('its last lines say the address, the data, the first account and the refere
   assert.deepEqual(findProcesses(folder), [])
 })
 
-test('SIGTERM lets a request that has begun finish, takes no new one, and leaves no process', async () => {
+test('SIGTERM lets a request in progress finish, accepts no new one, and leaves no process', async () => {
   const folder = makeFolder()
   const service = await startService(folder)
   const { begun, answered, finish } = beginRegistration(service.url)
@@ -65,7 +65,7 @@ async function untilRefused(url: string): Promise<never> {
   for (;;) await askStatus(url)
 }
 
-test('a request that never ends does not keep it past DRAIN_SECONDS and two more', async () => {
+test('a request that never ends does not delay the exit beyond DRAIN_SECONDS plus two', async () => {
   const folder = makeFolder()
   const service = await startService(folder, { DRAIN_SECONDS: '1' })
   const { begun, answered } = beginRegistration(service.url)
@@ -131,7 +131,7 @@ test('an operator sets a new password beside a running service, which ends all s
   assert.equal((await service.ended).code, 0)
 })
 
-test('a port that is taken is told in one sentence, and nothing is left running', async () => {
+test('a port in use is reported in one sentence, and nothing is left running', async () => {
   const folder = makeFolder()
   const blocker = createServer()
   await new Promise<void>((resolve) => blocker.listen(0, '127.0.0.1', resolve))

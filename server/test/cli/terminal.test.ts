@@ -32,7 +32,10 @@ async function startOnTerminal(env: Record<string, string> = {}): Promise<Servic
 }
 const TOKEN = 'a-token-of-the-test'
 
-/** Tried right after the start; what is said when that is broken off is not what these tests are about. */
+/**
+ * The sandbox is tested right after the start; what is printed when that is interrupted is not the subject of these
+ * tests.
+ */
 async function untilSandboxIsProven(url: string): Promise<void> {
   for (;;) {
     const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${TOKEN}` } })
@@ -43,7 +46,7 @@ async function untilSandboxIsProven(url: string): Promise<void> {
 
 const pressCtrlC = ({ child }: Service) => child.kill('SIGUSR1')
 
-test('Ctrl+C lets a request that has begun finish with its database, and says nothing but that it stops', async () => {
+test('Ctrl+C lets a request in progress finish with its database, and only says that it stops', async () => {
   const service = await startOnTerminal({ METRICS_TOKEN: TOKEN })
   await untilSandboxIsProven(service.url)
   const { begun, answered, finish } = beginRegistration(service.url)
@@ -78,7 +81,7 @@ test('a second Ctrl+C ends it at once', async () => {
   pressCtrlC(service)
   await service.said(/ stopping\r\n/)
   const began = performance.now()
-  // Two within half a second are the same wish, so it is pressed until it is heard.
+  // Two within half a second count as one, so it is pressed repeatedly.
   const pressing = setInterval(() => pressCtrlC(service), 200)
   const { code } = await service.ended.finally(() => clearInterval(pressing))
   assert.equal(code, 1)

@@ -14,7 +14,7 @@ const problemsOf = (env: Record<string, string>): string[] => {
   return []
 }
 
-test('nothing needs to be given', () => {
+test('no setting is required', () => {
   const config = readConfig({})
   assert.equal(config.PORT, 8080)
   assert.equal(config.PUBLIC_URL, 'http://127.0.0.1:8080')
@@ -27,7 +27,7 @@ test('nothing needs to be given', () => {
   assert.equal(config.given.size, 0)
 })
 
-test('all problems come in one message: the name, what was given, what is allowed', () => {
+test('all problems come in one message: the name, the given value, what is allowed', () => {
   const given = {
     PORT: 'eighty',
     JWT_ALGORITHM: 'RS256',
@@ -78,7 +78,7 @@ test("a secret's value is never repeated, in a problem or in the list of setting
   )
 })
 
-test('settings that need each other say so', () => {
+test('settings that require each other are reported', () => {
   assert.match(problemsOf({ DATABASE_URL: 'postgres://db/sluice' }).join(), /JWT_SECRET_KEY: .*ENCRYPTION_KEY: /)
   assert.match(problemsOf({ IDP_ISSUER: 'https://id.example.com' }).join(), /IDP_CLIENT_ID: is not set/)
   assert.match(
@@ -100,7 +100,7 @@ test('modules for custom sources are names, each counted once', () => {
     )
 })
 
-test('an empty value is no value, and blanks around one do not count', () => {
+test('an empty value counts as not set, and surrounding blanks are ignored', () => {
   const config = readConfig({ PORT: '  ', HOST: ' 0.0.0.0 ', PUBLIC_URL: 'https://sluice.example.com/' })
   assert.equal(config.PORT, 8080)
   assert.equal(config.HOST, '0.0.0.0')
@@ -108,7 +108,7 @@ test('an empty value is no value, and blanks around one do not count', () => {
   assert.deepEqual([...config.given], ['HOST', 'PUBLIC_URL'])
 })
 
-test('addresses follow the port that was taken, unless they were given', () => {
+test('addresses follow the actual port, unless they were given', () => {
   assert.equal(completeAddresses(readConfig({ PORT: '0' }), 4711).FRONTEND_URL, 'http://127.0.0.1:4711')
   assert.equal(completeAddresses(readConfig({ HOST: '::1' }), 80).PUBLIC_URL, 'http://[::1]:80')
   const given = readConfig({ PUBLIC_URL: 'https://sluice.example.com' })

@@ -1,4 +1,6 @@
-/** Checks, lists of streams and previews whose provider replaces the refresh token: it is stored, or the caller is told. */
+/**
+ * Checks, stream listings and previews whose provider rotates the refresh token: it is stored, or the caller is warned.
+ */
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { createRefreshTokens } from '../../src/connections/refresh-tokens.ts'
@@ -58,7 +60,7 @@ async function createSource(): Promise<string> {
   return listed.body[0].id
 }
 
-test('a check or a list of streams of a saved connector stores the replaced token, time after time', async () => {
+test('a check or stream listing of a saved connector stores the rotated token, every time', async () => {
   await createSource()
   for (const connector of ['file', 'mine']) {
     const authentication = auth.good('oauth2_refresh_token')
@@ -76,7 +78,7 @@ test('a check or a list of streams of a saved connector stores the replaced toke
   assert.ok(auth.tokenRequests.every(({ status }) => status === 200))
 })
 
-test('a check that fails stores it too, and says no token', async () => {
+test('a failed check stores it too, and shows no token', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const id = await save(authentication)
   auth.onRequest = () => auth.expireTokens()
@@ -85,7 +87,7 @@ test('a check that fails stores it too, and says no token', async () => {
   assert.equal(await stored(id), auth.currentToken(String(authentication.params.refresh_token)))
 })
 
-test('a configuration that is stored nowhere: the caller is told that the token was replaced', async () => {
+test('for a configuration that is not stored, the caller is told that the token was rotated', async () => {
   const source = await createSource()
   const inline = () => ({ name: 'file', authentication: auth.good('oauth2_refresh_token'), config: { url } })
   const check = await post('/api/connectors/check', { source: inline() })
@@ -108,7 +110,7 @@ test('a configuration that is stored nowhere: the caller is told that the token 
   assert.doesNotMatch((await post('/api/connectors/check', { source: inline() })).body.message, REPLACED)
 })
 
-test('a caller who goes away in the middle of an exchange does not take the new token along', async () => {
+test('a caller that disconnects in the middle of an exchange does not lose the new token', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const first = String(authentication.params.refresh_token)
   const id = await save(authentication)

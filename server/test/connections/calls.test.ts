@@ -1,4 +1,4 @@
-/** What is tried out while somebody waits, through the API: in processes of its own, for those who ask and nobody else. */
+/** Interactive calls through the API: in separate processes, per organization. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ const executors = (): string[] =>
     }
   })
 
-test('a hundred previews of one organization do not hold up a check of another', async () => {
+test('a hundred previews of one organization do not delay a check of another', async () => {
   const crowd = await registerPerson(app, 'Crowd')
   let previewed = 0
   const previews = Array.from({ length: 100 }, async () => {
@@ -78,7 +78,7 @@ test('a preview answers with every digit, and with what was yielded before it fa
   assert.equal(failed.body.error, 'ValueError: no luck')
 })
 
-test('a check reads an output of the organization in a process that is not used again', async () => {
+test('a check reads an output of the organization in a process that is not reused', async () => {
   const worker = await app.work()
   const run = await app.finished(await app.trigger(await app.createPipeline({})))
   await worker.stop(AbortSignal.abort())
@@ -96,7 +96,7 @@ test('a check reads an output of the organization in a process that is not used 
   assert.equal(foreign.body.success, false)
 })
 
-test('who goes away ends what they asked for', async () => {
+test('a caller that disconnects ends the call', async () => {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
     sockets.push(socket.on('error', () => {}))
@@ -121,9 +121,9 @@ test('who goes away ends what they asked for', async () => {
   await ended
 })
 
-test('a server that breaks the driver is an answer, and the next call finds a process', async () => {
+test('a server that breaks the driver gives an error, and the next call finds a process', async () => {
   const answers = [
-    // An authentication that does not exist, an error without an end, bytes of no protocol.
+    // An unknown authentication type, an unterminated error, garbage bytes.
     Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 99]),
     Buffer.from([0x45, 0, 0, 0, 30, 0x53]),
     Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'),

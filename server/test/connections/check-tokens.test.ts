@@ -1,4 +1,4 @@
-/** A saved connector whose provider replaces the refresh token at every use, tried out. */
+/** A check of a saved connector whose provider rotates the refresh token at every use. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
@@ -21,7 +21,7 @@ const config = { url: `${server.base}/rows.jsonl` }
 const check = (source: object) => app.call('POST', '/api/connectors/check', { as: person, body: { source } })
 const WORKS = { success: true, message: 'The connection works' }
 
-test('a check stores the token that replaces the one it used, so that the next one works too', async () => {
+test('a check stores the rotated token, so that the next one works too', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const first = String(authentication.params.refresh_token)
   const body = { name: 'shared', connector_name: 'file', config: { authentication, config } }

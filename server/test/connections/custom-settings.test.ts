@@ -92,7 +92,7 @@ test('a source of a thousand streams names a few of them', async () => {
   assert.ok(refused.text.length < 6000, String(refused.text.length))
 })
 
-test('settings that a run would not ask for are not asked for here', async () => {
+test('settings that a run would not require are not required here', async () => {
   await createSource('by_name', 'class ShopConfig:\n    subdomain: str')
   assert.equal((await save({ name: 'by_name', stream: 'orders' })).status, 201)
   const own = 'class Settings(SourceConfig):\n    url: str\n\n    def __init__(self, url="x"):\n        self.url = url'
@@ -100,7 +100,7 @@ test('settings that a run would not ask for are not asked for here', async () =>
   assert.equal((await save({ name: 'own_init', stream: 'orders' })).status, 201)
 })
 
-test('a version of an earlier release says nothing about it, and is taken as before', async () => {
+test('a version saved by an earlier release has no such information, and is accepted as before', async () => {
   await createSource('earlier', STRICT)
   await app.services.db.execute(
     sql`UPDATE custom_source_versions SET config_schema = config_schema - 'enforced' WHERE custom_source_id = (SELECT id FROM custom_sources WHERE source_name = 'earlier')`,

@@ -99,7 +99,7 @@ test('code that is not valid is refused with all its errors, and nothing is stor
   assert.equal(versions.body.length, 1)
 })
 
-test('a source_name that is taken or built in is a conflict, also when many ask at once', async () => {
+test('a source_name that is taken or built in is a conflict, even with concurrent requests', async () => {
   assert.equal((await create({ source_name: 'dummy' })).status, 409)
   const answers = await Promise.all(Array.from({ length: 6 }, () => create({ source_name: 'wanted' })))
   assert.deepEqual(answers.map((each) => each.status).sort(), [201, 409, 409, 409, 409, 409])
@@ -169,7 +169,7 @@ test('a check says whether the credentials are accepted', async () => {
   assert.equal(bare.body.success, false)
 })
 
-test('a viewer reads, and may not validate, preview, check or write', async () => {
+test('a viewer can read, but not validate, preview, check or write', async () => {
   const { body: source } = await create()
   const body = { code: code(), stream: 'moons', name: 'N', source_name: 'viewers' }
   for (const [method, path] of [
@@ -188,7 +188,7 @@ test('a viewer reads, and may not validate, preview, check or write', async () =
   }
 })
 
-test('from another organization it is not there', async () => {
+test('it is not visible to another organization', async () => {
   const { body: source } = await create()
   for (const [method, path] of [
     ['GET', ''],
@@ -248,7 +248,7 @@ test('it is a source like any other: in discovery, in pipelines, saved, checked'
   assert.deepEqual(streams.body.streams, ['planets', 'moons'])
 })
 
-test('a run takes the code of this moment, and says what is gone', async () => {
+test('a run uses the code of the time it was triggered, and reports what was deleted', async () => {
   const { body: source } = await create({ source_name: 'sky_gone' })
   const config = { source: { name: 'sky_gone', stream: 'moons' }, destination: { name: 'file' } }
   const { db, box } = app.services
@@ -263,7 +263,7 @@ test('a run takes the code of this moment, and says what is gone', async () => {
   await assert.rejects(resolveConfig(db, box, acme.id, config), { kind: 'config', message: /'sky_gone' was deleted/ })
 })
 
-test('too many previews of one organization at once are told to come back, and the others are answered', async () => {
+test('too many concurrent previews of one organization get 429, and the others are answered', async () => {
   const AT_ONCE = 64
   const { promise: released, resolve: release } = Promise.withResolvers<void>()
   const server = createServer(async (_request, response) => {

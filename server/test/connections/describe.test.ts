@@ -20,7 +20,7 @@ const { host, port, user, password } = server
 const config = { host, port, user, password, database, tls: { mode: 'disable' } }
 const streams = (body: object) => app.call('POST', '/api/connectors/streams', { as: person, body })
 
-test('a stream is described with its columns, key, cursor candidates and about how many rows it has', async () => {
+test('a stream is described with its columns, key, cursor candidates and estimated rows', async () => {
   const { status, body } = await streams({
     source: { name: 'postgres', config },
     describe: true,
@@ -60,12 +60,12 @@ test('without a name the first streams are described, up to a hundred', async ()
   assert.equal(many.body.descriptions.length, 100)
 })
 
-test('without describe the answer is as it was', async () => {
+test('without describe the answer is unchanged', async () => {
   const { body } = await streams({ source: { name: 'dummy' } })
   assert.deepEqual(body, { success: true, message: '2 streams', streams: ['creatures', 'plants'] })
 })
 
-test('a source that invents its records describes them, and one of your own says that nobody knows', async () => {
+test('a generated source describes its records, and for a custom source nothing is known', async () => {
   const dummy = await streams({ source: { name: 'dummy', config: { records: 7 } }, describe: true, stream: 'plants' })
   const [plants] = dummy.body.descriptions
   assert.deepEqual([plants.primary_key, plants.estimated_rows], [['id'], 7])
@@ -95,7 +95,7 @@ class Mine(AbstractSource):
   ])
 })
 
-test('what is wrong is said', async () => {
+test('invalid requests are explained', async () => {
   const unknown = await streams({ source: { name: 'dummy' }, describe: true, stream: 'stones' })
   assert.deepEqual(
     [unknown.status, unknown.body.detail],

@@ -32,7 +32,7 @@ test('every connector is listed with the fields of the specification, a schema a
   assert.equal('streams' in others.body[0] || 'auth_types' in others.body[0], false)
 })
 
-test('custom sources of the organization are all among them, however many, and none of another', async () => {
+test('all custom sources of the organization are listed, however many, and none of another', async () => {
   const other = await registerOrganization(app, 'Other')
   const { db } = app.services
   for (const { id, count } of [
@@ -51,7 +51,7 @@ test('custom sources of the organization are all among them, however many, and n
   await db.execute(sql`DELETE FROM custom_sources`)
 })
 
-test('a connection is tried out, inline and saved', async () => {
+test('a connection is checked, inline and saved', async () => {
   const inline = await post('/api/connectors/check', { source: { name: 'dummy' } })
   assert.deepEqual(inline.body, { success: true, message: 'The connection works' })
   const saved = await post('/api/saved/destinations', { name: 'F', connector_name: 'file', config: {} })
@@ -80,7 +80,7 @@ test('bad input is refused with its path', async () => {
   assert.equal((await post('/api/connectors/streams', { destination: { name: 'file' } })).status, 400)
 })
 
-test('a system that cannot be reached is an answer, and no secret is in it', async (t) => {
+test('an unreachable system is a result, and contains no secret', async (t) => {
   if (!sources.some((each) => each.name === 'postgres')) return t.skip('there is no postgres source')
   const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))

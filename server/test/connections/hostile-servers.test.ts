@@ -1,6 +1,6 @@
 /**
- * Servers that mean harm cost whoever points us at them an error, and nobody else anything: while each is checked, listed
- * and previewed, the service goes on answering everybody. How it keeps such work apart is its own affair.
+ * Hostile servers cause an error for the caller and nothing for anyone else: while each is checked, listed and
+ * previewed, the service keeps answering. How it isolates such work is not tested here.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -15,7 +15,7 @@ import {
   withPeer,
 } from '../harness/watched-service.ts'
 
-/** What an interactive call may take, what it may wait for its turn, and what a busy machine may add. */
+/** The time limit of an interactive call, plus the time it may wait, plus what a busy machine may add. */
 const DEADLINE_MS = 30_000 + 30_000 + 15_000
 
 let service: WatchedService
@@ -44,7 +44,7 @@ const probe =
       assertRefused(`${what} of a ${side} that ${name}`, answer)
     })
 
-test('PostgreSQL: an error for whoever asked, and nothing for anybody else', { timeout: 250_000 }, async () => {
+test('PostgreSQL: an error for the caller, and no effect on others', { timeout: 250_000 }, async () => {
   assert.ok(Object.keys(hostilePostgres).length >= 14)
   const ways = [probe('check', 'source'), probe('streams', 'source'), probe('check', 'destination')]
   await service.whileWatched(tryAll(hostilePostgres, ways))
@@ -56,7 +56,7 @@ const checkFile =
     withPeer(startHostileHttp(kind), async (port) => {
       const source = { name: 'file', config: { url: `http://127.0.0.1:${port}/rows.jsonl` } }
       const answer = await service.call('POST', '/api/connectors/check', as, { source })
-      // A check looks at the first bytes of a file, and those may be good.
+      // A check reads only the first bytes of a file, and those may be fine.
       if (!kind.later || answer.body.success !== true) assertRefused(`check of a file that ${name}`, answer)
     })
 
@@ -87,7 +87,7 @@ const preview =
       assertRefused(`preview of a source that ${name}`, answer)
     })
 
-test('HTTP: an error for whoever asked, and nothing for anybody else', { timeout: 250_000 }, async () => {
+test('HTTP: an error for the caller, and no effect on others', { timeout: 250_000 }, async () => {
   assert.ok(Object.keys(hostileHttp).length >= 12)
   await service.whileWatched(tryAll(hostileHttp, [checkFile, preview]))
 })

@@ -9,7 +9,7 @@ const { db } = app.services
 const owner = await registerPerson(app)
 const get = (path: string) => app.call('GET', path, { as: owner })
 
-/** Sources whose streams and settings are as many and as long as validation lets through. */
+/** Sources with as many and as long streams and settings as validation allows. */
 const addSources = (prefix: string, count: number, streams: number, nameLength: number) =>
   db.execute(sql`
     WITH made AS (
@@ -22,7 +22,7 @@ const addSources = (prefix: string, count: number, streams: number, nameLength: 
              'type_hint', NULL, 'required', true)) FROM generate_series(1, 500) AS n))
       FROM made`)
 
-test('lists of sources are bounded, and say how many streams there are', async () => {
+test('lists of sources are bounded, and state the number of streams', async () => {
   await addSources('huge_', 200, 1000, 500)
   for (const path of ['/api/connectors/sources', '/api/custom-sources']) {
     const { text, body } = await get(path)
@@ -40,7 +40,7 @@ test('lists of sources are bounded, and say how many streams there are', async (
   assert.deepEqual(Object.keys(config_schema.properties), config_schema.required)
 })
 
-test('a source read alone has all its streams', async () => {
+test('a single source has all its streams', async () => {
   const [{ id, streams }] = (await get('/api/custom-sources?limit=1')).body
   assert.ok(streams.length < 1000)
   assert.equal((await get(`/api/custom-sources/${id}`)).body.streams.length, 1000)
@@ -49,7 +49,7 @@ test('a source read alone has all its streams', async () => {
   assert.deepEqual([version.streams, version.stream_count], [streams, 1000])
 })
 
-test('what is short is shown whole', async () => {
+test('short lists are shown completely', async () => {
   await db.execute(sql`DELETE FROM custom_sources`)
   await addSources('short_', 1, 100, 3)
   const [item] = (await get('/api/custom-sources')).body
@@ -64,7 +64,7 @@ test('what is short is shown whole', async () => {
   assert.equal(dummy.stream_count, dummy.streams.length)
 })
 
-test('a list without a limit has at most ten thousand rows; the rest is there by pages', async () => {
+test('a list without a limit has at most ten thousand rows; the rest is available in pages', async () => {
   await db.execute(sql`
     INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash)
     SELECT ${owner.organization_id}, ${owner.id}, 'k', 'svc_live_abc', sha256(n::text::bytea) FROM generate_series(1, ${RETURNED_AT_MOST + 5}::int) AS n`)

@@ -1,4 +1,4 @@
-/** Servers that mean harm to whoever tries them out. */
+/** Hostile servers in interactive calls. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
@@ -52,7 +52,7 @@ test('a message without an end is cut off', async () => {
   assert.ok(body.message.length < 5000)
 })
 
-test('one organization tries out so many at a time, so many more wait, and another is not held up', async () => {
+test('one organization has a limit of concurrent and waiting probes, and another is not delayed', async () => {
   const AT_ONCE = 4
   const IN_ALL = 64
   const hanging = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** Where replaced refresh tokens go, and that nobody's token is lost on the way. */
+/** Where rotated refresh tokens are stored, and that no token is lost. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, test } from 'node:test'
@@ -71,7 +71,7 @@ for (const [name, make] of [
   ['a pipeline', createPipeline],
 ] as const)
   describe(`the token of ${name}`, () => {
-    test('is replaced where it stands, encrypted, with nothing else changed', async () => {
+    test('is replaced where it is stored, encrypted, with nothing else changed', async () => {
       const place = await make('r0')
       const before = (await app.call('GET', `/api/pipelines`, { as: person })).text
       assert.equal(await store(place, 'r0', 'r1'), 'r1')
@@ -85,13 +85,13 @@ for (const [name, make] of [
       assert.equal(row!.updated_at, null)
     })
 
-    test('is never overwritten where the user gave another one meanwhile', async () => {
+    test('is never overwritten if the user saved another one meanwhile', async () => {
       const place = await make('given by the user')
       assert.equal(await store(place, 'r0', 'r1'), 'given by the user')
       assert.equal(await stored(place), 'given by the user')
     })
 
-    test('that was replaced does not come back with a config that was read before', async () => {
+    test('does not come back, once superseded, with a config that was read before', async () => {
       const place = await make('r0')
       const path = pathOf(place)
       const { config } = (await app.call('GET', path, { as: person })).body
@@ -107,7 +107,7 @@ for (const [name, make] of [
         return stored(place)
       }
       assert.deepEqual([await put('r0'), await put('r1')], ['r2', 'r2'])
-      // A token that was never here is one that the user wants.
+      // A token that was never stored is one that the user wants.
       assert.equal(await put('new'), 'new')
       const row = await db.first<{ count: number }>(
         sql`SELECT count(*) AS count FROM superseded_tokens WHERE credential_id = ${place.origin.id}`,
@@ -115,7 +115,7 @@ for (const [name, make] of [
       assert.equal(row!.count, 2)
     })
 
-    test('is left alone where it is of another client, another provider or another type by now', async () => {
+    test('is left alone if it now belongs to another client, provider or type', async () => {
       const place = await make('r0')
       for (const authentication of [
         credential('r0', { client_id: 'another' }),
@@ -138,7 +138,7 @@ for (const [name, make] of [
       assert.equal(await stored(place), 'r0')
     })
 
-    test('may be gone', async () => {
+    test('may have been deleted', async () => {
       const place = await make('r0')
       const gone = { ...place, origin: { ...place.origin, id: randomUUID() } }
       const tokens = createRefreshTokens(db, box, gone)
@@ -147,7 +147,7 @@ for (const [name, make] of [
       assert.deepEqual(await leases(gone), [])
     })
 
-    test('is used by one at a time, and whoever waited gets the new one', async () => {
+    test('is used by one process at a time, and a waiting one gets the new one', async () => {
       const place = await make('r0')
       const first = createRefreshTokens(db, box, place)
       const second = createRefreshTokens(db, box, place)
@@ -163,7 +163,7 @@ for (const [name, make] of [
     })
   })
 
-test('of the tokens of one credential that were replaced, the first and the latest are remembered', async () => {
+test('of the superseded tokens of one credential, the first and the latest are remembered', async () => {
   const place = await save('r0')
   await db.execute(sql`
     INSERT INTO superseded_tokens (credential_id, token_hash, organization_id, superseded_at)
@@ -180,7 +180,7 @@ test('of the tokens of one credential that were replaced, the first and the late
 })
 
 describe('the lease', () => {
-  test('is free again after an exchange that replaced nothing, and when its holder closes', async () => {
+  test('is free again after an exchange without rotation, and when its holder closes', async () => {
     const place = await save('r0')
     const first = createRefreshTokens(db, box, place)
     await first.begin('r0')
@@ -191,7 +191,7 @@ describe('the lease', () => {
     assert.deepEqual(await leases(place), [])
   })
 
-  test('is not taken by one who has given up waiting', async () => {
+  test('is not taken by a process that stopped waiting', async () => {
     const place = await save('r0')
     const first = createRefreshTokens(db, box, place)
     const second = createRefreshTokens(db, box, place)
@@ -204,7 +204,7 @@ describe('the lease', () => {
     assert.deepEqual(await leases(place), [])
   })
 
-  test('of a holder that died ends by itself, and is tidied away', async () => {
+  test('of a dead holder expires, and is cleaned up', async () => {
     const place = await save('r0')
     const dead = createRefreshTokens(db, box, place)
     await dead.begin('r0')
@@ -216,7 +216,7 @@ describe('the lease', () => {
     const next = createRefreshTokens(db, box, place)
     assert.equal(await next.begin('r0'), 'r0')
     assert.equal(await next.end('r0', 'r1'), 'r1')
-    // Whoever was thought dead comes back too late: what is stored stands, and is what it goes on with.
+    // A holder that was presumed dead comes back too late: the stored token wins, and is the one it uses.
     assert.equal(await dead.end('r0', 'late'), 'r1')
     assert.equal(await stored(place), 'r1')
     await dead.begin('r0')
@@ -225,7 +225,7 @@ describe('the lease', () => {
     assert.deepEqual(await leases(place), [])
   })
 
-  test('can be given back twice, as after an answer of the database that got lost', async () => {
+  test('can be released twice, as after a lost answer of the database', async () => {
     const place = await save('r0')
     const tokens = createRefreshTokens(db, box, place)
     await tokens.begin('r0')

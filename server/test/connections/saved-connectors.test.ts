@@ -34,7 +34,7 @@ test('a saved source is created, listed, read, changed and deleted', async () =>
   assert.equal((await app.call('GET', `/api/saved/sources/${id}`, { as: acme.member })).status, 404)
 })
 
-test('a saved destination has the same forms, with its own type', async () => {
+test('a saved destination has the same shape, with its own type', async () => {
   const made = await app.call('POST', '/api/saved/destinations', {
     as: acme.member,
     body: { name: 'Files', connector_name: 'file', config: { format: 'csv' } },
@@ -47,7 +47,7 @@ test('a saved destination has the same forms, with its own type', async () => {
   assert.equal((await app.call('GET', `/api/saved/sources/${made.body.id}`, { as: acme.member })).status, 404)
 })
 
-test('those who may not write see masks, and a mask that comes back keeps the secret', async () => {
+test('callers without write permission see masks, and a mask that is sent back keeps the secret', async () => {
   const { id } = await save()
   const seen = await app.call('GET', `/api/saved/sources/${id}`, { as: acme.viewer })
   assert.deepEqual(seen.body.config, {
@@ -95,7 +95,7 @@ test('a viewer may not write', async () => {
     )
 })
 
-test('from another organization it is not there', async () => {
+test('it is not visible to another organization', async () => {
   const { id } = await save()
   for (const [method, path] of [
     ['GET', ''],
@@ -113,7 +113,7 @@ test('from another organization it is not there', async () => {
   assert.equal((await app.call('GET', `/api/saved/sources/${id}`, { as: acme.member })).body.name, 'Zoo')
 })
 
-test('it tells which pipelines use it', async () => {
+test('it shows which pipelines use it', async () => {
   const { id } = await save()
   const pipeline = await app.call('POST', '/api/pipelines', {
     as: acme.member,
@@ -135,7 +135,7 @@ test('it tells which pipelines use it', async () => {
   )
 })
 
-test('a lost key is the trouble of one object: a sentence for it, and all others go on', async () => {
+test('a lost key affects one object: it gets a clear message, and all others work', async () => {
   const { id } = await save({ name: 'Lost' })
   const place = { organization_id: acme.id, column: 'saved_connectors.config_box', row_id: id }
   const sealed = createSecretBox(['another key that nobody has any more']).seal(place, config)
@@ -161,7 +161,7 @@ test('a lost key is the trouble of one object: a sentence for it, and all others
   assert.deepEqual((await app.call('GET', `/api/saved/sources/${id}`, { as: acme.member })).body.config, config)
 })
 
-test('a value copied to another row does not open there', async () => {
+test('a value copied to another row cannot be decrypted there', async () => {
   const [first, second] = [await save(), await save()]
   await app.services.db.execute(sql`
     UPDATE saved_connectors SET config_box = (SELECT config_box FROM saved_connectors WHERE id = ${first.id}) WHERE id = ${second.id}`)

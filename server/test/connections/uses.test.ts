@@ -1,4 +1,4 @@
-/** `?if_unused=true`: what is in use is not deleted, whoever saves a use at the same moment. */
+/** `?if_unused=true`: what is in use is not deleted, even if a reference is saved at the same moment. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -48,7 +48,7 @@ class Sky(AbstractSource):
 const remove = (url: string, query = '?if_unused=true', who: object = as) =>
   app.call('DELETE', `${url}${query}`, { as: who })
 
-test('a saved connector in use is deleted as before, and kept where only an unused one is to be deleted', async () => {
+test('a saved connector in use is deleted by default, and kept with if_unused', async () => {
   const source = await saveSource()
   const destination = await saveDestination()
   const config = pipelineOf({ saved_connector_id: source.id, stream: 'plants' }, { saved_connector_id: destination.id })

@@ -35,7 +35,7 @@ describe('a saved connector', () => {
     return openSaved(box, row!).config
   }
 
-  test('is read with masks by everybody, the owner included', async () => {
+  test('is shown with masks to everyone, including the owner', async () => {
     const id = await save()
     for (const as of [acme.owner, acme.admin, acme.member, acme.viewer]) {
       const { body } = await call('GET', `/api/saved/destinations/${id}`, { as })
@@ -50,7 +50,7 @@ describe('a saved connector', () => {
     assert.equal(body.config.authentication.params.token, MASK)
   })
 
-  test('keeps what is stored when the mask comes back, also beside settings that a pipeline may choose', async () => {
+  test('keeps the stored secrets when the mask is sent back, also with changed overridable settings', async () => {
     const id = await save()
     const { config } = (await call('GET', `/api/saved/destinations/${id}`, { as: acme.owner })).body
     assert.equal((await put(`/api/saved/destinations/${id}`, config)).status, 200)
@@ -60,7 +60,7 @@ describe('a saved connector', () => {
     assert.equal((await stored(id))!.password, 'new-password')
   })
 
-  test('does not take a kept secret to another server, nor lower its protection', async () => {
+  test('does not send a kept secret to another server, nor lower its protection', async () => {
     const id = await save()
     const path = `/api/saved/destinations/${id}`
     const { config } = (await call('GET', path, { as: acme.owner })).body
@@ -101,7 +101,7 @@ describe('a pipeline', () => {
   const make = () => create('/api/pipelines', { name: 'p', config: pipelineConfig })
   const read = async (id: string) => (await call('GET', `/api/pipelines/${id}`, { as: acme.owner })).body.config
 
-  test('is read with masks by everybody, and keeps its secrets when they come back', async () => {
+  test('is shown with masks to everyone, and keeps its secrets when they are sent back', async () => {
     const id = await make()
     const shown = await read(id)
     assert.equal(shown.source.authentication.params.token, MASK)
@@ -119,7 +119,7 @@ describe('a pipeline', () => {
     assert.deepEqual(now.destination.config, { ...postgres, table: 'other' })
   })
 
-  test('does not hand a kept secret to another address or another connector', async () => {
+  test('does not send a kept secret to another address or another connector', async () => {
     const id = await make()
     const shown = await read(id)
     const path = `/api/pipelines/${id}`
@@ -137,7 +137,7 @@ describe('a pipeline', () => {
   })
 })
 
-test('by default those who may write read secrets, and a mask may come back beside any change', async () => {
+test('by default callers with write permission can read secrets, and a mask may be sent back with any change', async () => {
   const readable = await startApp()
   const org = await registerOrganization(readable)
   const made = await readable.call('POST', '/api/pipelines', {

@@ -1,4 +1,4 @@
-/** Every connector of the registry against the suites in test/harness. Nothing to add here for a new one but its fixture. */
+/** Every connector of the registry against the suites in test/harness. A new one only needs its fixture. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { destinations, sources } from '../../src/connectors/registry.ts'
@@ -6,7 +6,7 @@ import { testConnectors } from '../harness/conformance-suite.ts'
 
 await testConnectors({ sources, destinations, load: (name) => import(`./fixtures/${name}.ts`) })
 
-it('a system that is not here is left out, and one line says why', async () => {
+it('an unavailable system is skipped, and one line says why', async () => {
   const lines: string[] = []
   for (const unavailable of ['install it with its own package', async () => 'nobody listens on its port']) {
     await testConnectors({

@@ -18,7 +18,7 @@ async function read(config: Record<string, unknown>, stream = 'creatures'): Prom
 }
 
 describe('the dummy source', () => {
-  it('gives ten records of mixed types unless told otherwise', async () => {
+  it('returns ten records of mixed types by default', async () => {
     const [first, ...rest] = await read({})
     assert.equal(rest.length, 9)
     assert.deepEqual(Object.keys(first!), [
@@ -40,12 +40,12 @@ describe('the dummy source', () => {
     assert.equal((await read({}, 'plants'))[3]!._record_id, 'plants-4')
   })
 
-  it('gives the same for the same seed and something else for another', async () => {
+  it('returns the same for the same seed and something else for another', async () => {
     assert.deepEqual(await read({ seed: 3 }), await read({ seed: 3 }))
     assert.notDeepEqual(await read({ seed: 3 }), await read({ seed: 4 }))
   })
 
-  it('gives valid JSON with every note, also where the day changes', async () => {
+  it('returns valid JSON with every note, also when the day changes', async () => {
     const records = await read({ records: 90_000 })
     assert.equal(records.length, 90_000)
     assert.equal(records[86_399]!.updated_at, '2020-01-01T23:59:59Z')
@@ -53,12 +53,12 @@ describe('the dummy source', () => {
     assert.ok(records.some((record) => record.note === 'café by the lock 🦦'))
   })
 
-  it('repeats ids when told to', async () => {
+  it('repeats ids on request', async () => {
     const ids = (await read({ records: 7, repeat_ids: 3 })).map((record) => record.id)
     assert.deepEqual(ids, [1, 2, 3, 1, 2, 3, 1])
   })
 
-  it('fails when told to, and leaves nothing', async () => {
+  it('fails on request, and leaves nothing', async () => {
     const job = bench.job({
       source: { name: 'dummy', config: { records: 100, fail_after: 7 } },
       destination: { name: 'file' },
@@ -74,7 +74,7 @@ describe('the dummy source', () => {
     assert.equal((await read({ records: 5, fail_after: 7 })).length, 5)
   })
 
-  it('refuses a state that is none of its own', async () => {
+  it('refuses an invalid state', async () => {
     const job = bench.job(
       { source: { name: 'dummy' }, destination: { name: 'file' }, sync: { mode: 'incremental', write: 'append' } },
       { state: { seq: 1, cursor: { id: 'x' }, fingerprint: null } },

@@ -32,7 +32,7 @@ const open = (authentication: Authentication, options: Partial<FetchOptions> = {
 const get = async (fetch: Fetch, path = '/data'): Promise<number> => (await fetch(`${server.base}${path}`)).status
 const refreshing = () => auth.good('oauth2_refresh_token')
 
-/** Refresh tokens in memory, with what was asked. */
+/** Refresh tokens in memory, with a record of the requests. */
 function keep(first: string): RefreshTokens & { token: string; calls: string[]; stored: string[] } {
   return {
     token: first,
@@ -66,7 +66,7 @@ describe('headers', () => {
     )
   })
 
-  test('a header of the caller wins, whatever its case, and a request can go without credentials', async () => {
+  test('a header set by the caller takes precedence, whatever its case, and a request can go without credentials', async () => {
     const fetch = open({ type: 'bearer', params: { token: 'abcd' } })
     await fetch(`${server.base}/data`, { headers: { AUTHORIZATION: 'mine' } })
     await fetch(`${server.base}/data`, { authenticate: false })
@@ -81,7 +81,7 @@ describe('headers', () => {
     )
   })
 
-  test('a missing parameter is a failure of its own, and nothing is sent', async () => {
+  test('a missing parameter is a failure, and nothing is sent', async () => {
     for (const [type, missing] of [
       ['api_key', 'token'],
       ['basic', 'username'],
@@ -115,7 +115,7 @@ describe('redirects', () => {
 })
 
 describe('tokens', () => {
-  test('are fetched once for requests that need one at the same time, and kept', async () => {
+  test('are fetched once for concurrent requests, and cached', async () => {
     auth.guard('oauth2_client_credentials')
     const fetch = open(auth.good('oauth2_client_credentials'))
     assert.deepEqual(await Promise.all([1, 2, 3, 4].map(() => get(fetch))), [200, 200, 200, 200])
@@ -124,7 +124,7 @@ describe('tokens', () => {
     assert.equal(fetch.obtained.length, 1)
   })
 
-  test('that are refused are renewed once for all who were refused, streams included', async () => {
+  test('that are refused are renewed once for all requests, streams included', async () => {
     auth.guard('oauth2_client_credentials')
     const fetch = open(auth.good('oauth2_client_credentials'))
     await get(fetch)
@@ -138,7 +138,7 @@ describe('tokens', () => {
     assert.equal(auth.tokenRequests.length, 3)
   })
 
-  test('are not asked for without end by a server that refuses them all', async () => {
+  test('are not requested endlessly from a server that refuses them all', async () => {
     auth.guard('oauth2_client_credentials')
     const fetch = open(auth.good('oauth2_client_credentials'))
     auth.onRequest = () => auth.expireTokens()
@@ -147,7 +147,7 @@ describe('tokens', () => {
     assert.ok(fetch.obtained.length <= 20)
   })
 
-  test('are used for a few seconds however short they are said to last', async () => {
+  test('are used for a few seconds however short their lifetime', async () => {
     auth.guard('oauth2_refresh_token')
     for (const expiresIn of [0.001, -5, 'soon', null, Number.MAX_VALUE]) {
       auth.reset()
@@ -158,7 +158,7 @@ describe('tokens', () => {
     }
   })
 
-  test('of a public client are asked for by its name in the form alone', async () => {
+  test('of a public client are requested with its id in the form only', async () => {
     auth.naming = 'form'
     const { client_secret: _, ...params } = refreshing().params
     await assert.rejects(get(open({ type: 'oauth2_refresh_token', params })), { name: 'AuthenticationFailed' })
@@ -195,7 +195,7 @@ describe('tokens', () => {
 })
 
 describe('refresh tokens', () => {
-  test('are replaced at each exchange, stored each time, and used in their turn', async () => {
+  test('are rotated at each exchange, stored each time, and used in turn', async () => {
     auth.guard('oauth2_refresh_token')
     const authentication = refreshing()
     const store = keep(String(authentication.params.refresh_token))
@@ -210,7 +210,7 @@ describe('refresh tokens', () => {
     assert.equal(store.calls.filter((call) => call === 'begin').length, store.calls.length / 2)
   })
 
-  test('that stay are not stored again', async () => {
+  test('that stay valid are not stored again', async () => {
     auth.guard('oauth2_refresh_token')
     auth.rotates = false
     const authentication = refreshing()
@@ -219,7 +219,7 @@ describe('refresh tokens', () => {
     assert.deepEqual([store.calls, store.stored], [['begin', 'end'], []])
   })
 
-  test('are kept by the holder itself where nobody stores them', async () => {
+  test('are kept in memory if they are not stored', async () => {
     auth.guard('oauth2_refresh_token')
     const fetch = open(refreshing())
     for (let index = 0; index < 3; index++) {
@@ -228,7 +228,7 @@ describe('refresh tokens', () => {
     }
   })
 
-  test('that were stored meanwhile are used in place of an old one', async () => {
+  test('that were stored meanwhile replace an old one', async () => {
     auth.guard('oauth2_refresh_token')
     const old = refreshing()
     const newer = refreshing()
@@ -241,7 +241,7 @@ describe('refresh tokens', () => {
     const begin = store.begin.bind(store)
     store.begin = async (held) => {
       const token = await begin(held)
-      // Stored by somebody else between our look at it and its use.
+      // Stored by another process between reading and using it.
       store.token = String(newer.params.refresh_token)
       return token
     }
@@ -258,7 +258,7 @@ describe('refresh tokens', () => {
     assert.deepEqual(seen, [])
   })
 
-  test('end their turn when the exchange fails', async () => {
+  test('release their turn when the exchange fails', async () => {
     const authentication = auth.bad('oauth2_refresh_token')
     const store = keep(String(authentication.params.refresh_token))
     await assert.rejects(get(open(authentication, { refreshTokens: store })), { name: 'AuthenticationFailed' })
@@ -269,7 +269,7 @@ describe('refresh tokens', () => {
     )
   })
 
-  test('that are not accepted are sent once, not once for each way to name the client', async () => {
+  test('that are refused are sent once, not once per way to identify the client', async () => {
     const { params } = refreshing()
     const gone = { type: 'oauth2_refresh_token', params: { ...params, refresh_token: 'gone' } }
     await assert.rejects(get(open(gone)), { code: 'invalid_grant', transient: false })
@@ -303,7 +303,7 @@ describe('a hostile token endpoint', () => {
       message: /no token could be fetched from token_url/,
       transient: true,
     },
-    'that answers no JSON': {
+    'that does not answer JSON': {
       onToken: (_, response) => response.end('access_token=x'),
       message: /did not return a token/,
     },
@@ -311,7 +311,7 @@ describe('a hostile token endpoint', () => {
       onToken: (_, response) => response.end('[["access_token"]]'),
       message: /did not return a token/,
     },
-    'that is nested without end': {
+    'with endless nesting': {
       onToken: (_, response) => response.end('['.repeat(200_000)),
       message: /did not return a token/,
     },
@@ -319,15 +319,15 @@ describe('a hostile token endpoint', () => {
       onToken: (_, response) => response.end(JSON.stringify({ access_token: 'x'.repeat(1 << 20) })),
       message: /larger than the 262144 bytes allowed/,
     },
-    'whose token is longer than any': {
+    'whose token is too long': {
       onToken: (_, response) => response.end(JSON.stringify({ access_token: 'x'.repeat(100_000) })),
       message: /did not return a token/,
     },
-    'whose token is no text': {
+    'whose token is not text': {
       onToken: (_, response) => response.end('{"access_token":{"toString":"x"}}'),
       message: /did not return a token/,
     },
-    'whose new refresh token is no token': {
+    'whose new refresh token is not a token': {
       onToken: (_, response) => response.end('{"access_token":"x","refresh_token":"\\u0000"}'),
       message: /answered with a new refresh token that is not a valid token/,
     },
@@ -337,7 +337,7 @@ describe('a hostile token endpoint', () => {
     },
   }
   for (const [name, { onToken, message, transient = false }] of Object.entries(cases))
-    test(`${name} costs an error that says so`, async () => {
+    test(`${name} causes a clear error`, async () => {
       auth.onToken = onToken
       const authentication = refreshing()
       await assert.rejects(get(open(authentication)), (error: Error) => {
@@ -351,7 +351,7 @@ describe('a hostile token endpoint', () => {
       assert.deepEqual(seen, [])
     })
 
-  test('at an address that is closed is not asked', async () => {
+  test('at a forbidden address is not contacted', async () => {
     const closed = openEgress({ allow: [] })
     await assert.rejects(createFetch({ egress: closed, authentication: refreshing() })('https://example.com/'), {
       name: 'AuthenticationFailed',

@@ -31,7 +31,7 @@ async function write(lines: string[], config: Record<string, unknown>): Promise<
   return { outcome, bytes: await bench.readOutput(outcome) }
 }
 
-/** The columns of a Parquet file and what they are kept as. */
+/** The columns of a Parquet file and their types in it. */
 async function parquetTypes(bytes: Buffer): Promise<Record<string, string>> {
   const folder = await mkdtemp(path.join(tmpdir(), 'sluice-parquet-'))
   const engine = await openEngine(folder, AbortSignal.timeout(20_000))
@@ -61,7 +61,7 @@ function fails(config: Record<string, unknown>, kind: string, message: RegExp): 
 }
 
 describe('csv', () => {
-  it('writes a header, every column of any record, and numbers as they came', async () => {
+  it('writes a header, every column of any record, and numbers unchanged', async () => {
     const { bytes, outcome } = await write(
       ['{"id":1,"n":0.10,"t":"a,\\"b\\"\\nc","o":{"x":[1]}}', '{"id":2,"t":"","late":12345678901234567890123}'],
       { format: 'csv' },
@@ -83,7 +83,7 @@ describe('csv', () => {
     )
   })
 
-  it('keeps leading zeros, trailing zeros, huge numbers and empty against null', async () => {
+  it('keeps leading zeros, trailing zeros, huge numbers and the difference between empty and null', async () => {
     const url = server.put(
       'codes.csv',
       'zip,price,big,flag,note\n007,1.10,123456789012345678901234567890,true,\n08150,2.5,1,false,""\n',
@@ -94,7 +94,7 @@ describe('csv', () => {
     ])
   })
 
-  it('finds out the delimiter, or is told, and can do without a header', async () => {
+  it('detects the delimiter, or is given one, and works without a header', async () => {
     assert.deepEqual(await read({ url: server.put('semi.csv', 'a;b\n1;x,y\n2;z,w\n') }), [
       '{"a":1,"b":"x,y"}',
       '{"a":2,"b":"z,w"}',
@@ -106,7 +106,7 @@ describe('csv', () => {
     ])
   })
 
-  it('lets the whole file decide what a column is', async () => {
+  it('infers the type of a column from the whole file', async () => {
     const rows = Array.from({ length: 5000 }, (_, at) => `${at},${at < 3000 ? '' : at},${at < 4999 ? at : 'x'}`)
     const read5000 = (await read({ url: server.put('late.csv', `a,late,spoiled\n${rows.join('\n')}\n`) })).map((row) =>
       JSON.parse(row),
@@ -115,14 +115,14 @@ describe('csv', () => {
     assert.deepEqual(read5000[4999], { a: 4999, late: 4999, spoiled: 'x' })
   })
 
-  it('says in which line a broken file is broken, and not where it lay', async () => {
+  it('names the line of an error, but not the path of the file', async () => {
     const rows = Array.from({ length: 50_000 }, (_, at) => `${at},x`).join('\n')
     await fails({ url: server.put('broken.csv', `a,b\n${rows}\n1,2,3,4\n`) }, 'source', /^(?!.*sluice-file).*50002/s)
   })
 })
 
 describe('parquet', () => {
-  it('reads back every hard value it wrote', async () => {
+  it('reads back every difficult value it wrote', async () => {
     const { bytes, outcome } = await write(nastyRows(), { format: 'parquet' })
     assert.equal(outcome.output?.extension, 'parquet')
     assert.equal(bytes.toString('latin1', 0, 4), 'PAR1')
@@ -136,7 +136,7 @@ describe('parquet', () => {
     assertSameRows(rows, expected)
   })
 
-  it('gives bytes, times and numbers that JSON has not as the contract writes them', async () => {
+  it('returns bytes, times and numbers that JSON lacks as the contract defines', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'sluice-parquet-'))
     const engine = await openEngine(folder, AbortSignal.timeout(20_000))
     const file = path.join(folder, 'typed.parquet')
@@ -152,12 +152,12 @@ describe('parquet', () => {
     ])
   })
 
-  it('is a valid file also where there was nothing to write', async () => {
+  it('is a valid file even without records', async () => {
     const { bytes } = await write([], { format: 'parquet' })
     assert.deepEqual(await read({ url: server.put('none.parquet', bytes) }), [])
   })
 
-  it('keeps decimals and times of a source that declares nothing, by all of its records', async () => {
+  it('keeps decimals and times of a source that declares nothing, inferred from all records', async () => {
     const { bytes } = await write(
       [
         '{"price":1.50,"big":12345678901234567890.5,"day":"2024-02-29","at":"2024-01-01T10:00:00Z","local":"2024-01-01","mixed":"2024-01-01T10:00:00Z","wide":1e-30}',
@@ -239,19 +239,19 @@ describe('a file from a source that declares its columns', () => {
     assertSameRows(back, [row.replace('+00:00', 'Z')])
   })
 
-  it('has their names in the header of CSV, also without a record', async () => {
+  it('has their names in the CSV header, even without records', async () => {
     const header = columns.map(({ name }) => name).join(',')
     assert.equal((await convert([], 'csv')).bytes.toString(), `${header}\n`)
     assert.equal((await convert(['{"words":"x"}'], 'csv')).bytes.toString(), `${header}\n${','.repeat(13)}x\n`)
   })
 
-  it('has only those that were chosen, under their new names', async () => {
+  it('has only the selected ones, under their new names', async () => {
     const chosen = { include: ['id', 'price', 'words'], rename: { price: 'cost' }, hash: ['id'] }
     const { bytes } = await convert([row], 'parquet', { columns: chosen })
     assert.deepEqual(await parquetTypes(bytes), { id: 'VARCHAR', cost: 'DECIMAL(10,2)', words: 'VARCHAR' })
   })
 
-  it('keeps as text what Parquet cannot hold, and says so; a field that was not declared is added', async () => {
+  it('keeps as text what Parquet cannot hold, with a warning; an undeclared field is added', async () => {
     const { bytes, attempt } = await convert(
       ['{"any":0.1234567890123456789012345678901234567890,"day":"infinity","more":7}'],
       'parquet',
@@ -263,11 +263,11 @@ describe('a file from a source that declares its columns', () => {
     assert.equal(attempt.log.filter((line) => /is text in this file/.test(line)).length, 2)
   })
 
-  it('fails with a sentence where a value is not of its type', async () => {
+  it('fails with a clear message if a value does not have its type', async () => {
     await assert.rejects(convert(['{"id":99999999999}'], 'parquet'), /does not have the type that the source declares/)
   })
 
-  it('of no records has the columns of the last one, where the source declares nothing', async () => {
+  it('without records has the columns of the last one, if the source declares nothing', async () => {
     const into = { name: 'file', config: { format: 'csv' } }
     const first = bench.job({ source: lineSource(['{"a":1,"b":"2024-01-01"}']), destination: into })
     const attempt = bench.start(first)
@@ -286,7 +286,7 @@ describe('a file from a source that declares its columns', () => {
 })
 
 describe('json lines', () => {
-  it('pass through byte for byte, unpacked, without blank lines and byte order mark', async () => {
+  it('pass through byte for byte, decompressed, without blank lines and byte order mark', async () => {
     const lines = nastyRows()
     const url = server.put(
       'some.bin',
@@ -298,7 +298,7 @@ describe('json lines', () => {
     )
   })
 
-  it('are refused with their number where a line is no object', async () => {
+  it('are refused with the line number if a line is not an object', async () => {
     await fails({ url: server.put('bad1.jsonl', '{"a":1}\n{"a":\n') }, 'source', /Line 2 .* not valid JSON/)
     await fails({ url: server.put('bad2.jsonl', '{"a":1}\n[1]\n') }, 'source', /Line 2 .* not an object/)
     await fails(
@@ -309,14 +309,14 @@ describe('json lines', () => {
   })
 })
 
-describe('what a file holds', () => {
+describe('the description of a file', () => {
   const describeFile = async (config: Record<string, unknown>) => {
     const [description] = await fileSource.describe(sourceContext(bench, fileSource, { config }), ['rows'])
     const { columns, estimated_rows } = description!
     return { columns: columns?.map(({ name, type }) => `${name} ${type}`) ?? null, estimated_rows }
   }
 
-  it('is told by its head', async () => {
+  it('comes from its beginning', async () => {
     assert.deepEqual(
       await describeFile({ url: server.put('a.jsonl', '{"a":1,"b":"2024-01-01"}\n{"a":1.5,"c":null}') }),
       {
@@ -336,7 +336,7 @@ describe('what a file holds', () => {
     assert.deepEqual(await describeFile({ url: server.put('empty.jsonl', '') }), { columns: [], estimated_rows: 0 })
   })
 
-  it('is told by the end of a Parquet file, with its number of rows', async () => {
+  it('comes from the end of a Parquet file, with its number of rows', async () => {
     const { bytes } = await write(['{"id":1,"flag":true}', '{"id":2,"flag":null}'], { format: 'parquet' })
     assert.deepEqual(await describeFile({ url: server.put('small.parquet', bytes) }), {
       columns: ['id int64', 'flag boolean'],
@@ -345,8 +345,8 @@ describe('what a file holds', () => {
   })
 })
 
-describe('where a file lies', () => {
-  it('is the output of a run of the same organization, as the worker handed it over', async () => {
+describe('the place of a file', () => {
+  it('may be the output of a run of the same organization, as the worker passed it on', async () => {
     const { outcome } = await write(plainRows(500), {})
     const run_id = '11111111-2222-4333-8444-555555555555'
     const parts = outcome.output!.parts.map(({ key, size }) => ({ key, size }))
@@ -354,7 +354,7 @@ describe('where a file lies', () => {
     await fails({ run_id }, 'config', /has no readable output/)
   })
 
-  it('must be one place, and one that answers', async () => {
+  it('must be exactly one, and must answer', async () => {
     await fails({}, 'config', /neither url nor run_id/)
     await fails(
       { url: server.url('x'), run_id: '11111111-2222-4333-8444-555555555555' },
@@ -367,7 +367,7 @@ describe('where a file lies', () => {
     await fails({ url: server.redirect('hop', 'http://169.254.169.254/latest') }, 'config', /cannot be fetched/)
   })
 
-  it('can be damaged', async () => {
+  it('may hold a damaged file', async () => {
     await fails(
       { url: server.put('cut.jsonl.gz', gzipSync(plainRows(5000).join('\n')).subarray(0, 2000)) },
       'source',

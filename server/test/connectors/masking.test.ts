@@ -5,7 +5,7 @@ import { maskTexts } from '../../src/connectors/settings/masking.ts'
 import { createRedact } from '../../src/connectors/settings/redact.ts'
 
 describe('masking', () => {
-  it('hides every secret wherever it stands, and nothing else', () => {
+  it('hides every secret wherever it occurs, and nothing else', () => {
     const mask = maskTexts(['geheim', 'geheimnis', 'xyz', 'aaaa'])
     assert.equal(mask('ein geheimnis, geheim!'), 'ein ********, ********!')
     assert.equal(mask('geheimgeheim aaaaaaaa'), '******** ********')
@@ -14,7 +14,7 @@ describe('masking', () => {
     assert.equal(maskTexts([])('geheim'), 'geheim')
   })
 
-  it('leaves no four characters of a long secret, whatever stands around it', () => {
+  it('leaves no four characters of a long secret, whatever surrounds it', () => {
     fc.assert(
       fc.property(
         fc.string({ minLength: 4, maxLength: 1000 }),
@@ -26,7 +26,7 @@ describe('masking', () => {
     )
   })
 
-  it('takes no longer for many secrets, or for such as are made to be slow', () => {
+  it('takes linear time with many secrets, and with adversarial ones', () => {
     const line = 'a'.repeat(60_000)
     const sets = [
       Array.from({ length: 36_000 }, (_, index) => index.toString(36).padStart(4, 'a')),

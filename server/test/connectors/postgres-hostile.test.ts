@@ -1,4 +1,4 @@
-/** A server that lies: what it may say must neither reach another database as SQL nor keep us busy for ever. */
+/** A malicious server: what it sends must neither reach another database as SQL nor keep us busy forever. */
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
@@ -30,7 +30,7 @@ describe('types that a source declares', () => {
       contract: 'evolve',
     })
 
-  it('are refused where they are no type, for they become part of a statement in the destination', () => {
+  it('are refused if they are not types, because they become part of a statement in the destination', () => {
     for (const type of [
       'int4); DROP TABLE people; --',
       'text DEFAULT current_user',
@@ -47,7 +47,7 @@ describe('types that a source declares', () => {
     assert.throws(() => createPageQueue({ ...queue, declared: [neutral] }), /a type that PostgreSQL does not have/)
   })
 
-  it('are taken in every form in which PostgreSQL writes them', () => {
+  it('are accepted in every form in which PostgreSQL writes them', () => {
     for (const type of [
       'int8',
       'bigint',
@@ -70,7 +70,7 @@ describe('types that a source declares', () => {
     assert.equal(declare('numeric(10,2)').shape.written()[0]?.type, 'numeric(10,2)')
   })
 
-  it('kept from another database become text where only that one knew them', () => {
+  it('stored from another database become text if only that one has them', () => {
     const native = (type: string) => ({ name: 'a', type: 'text', native: { system: 'postgres', type } }) as const
     assert.equal(keptType({ name: 'a', type: 'int64' }), 'int8')
     assert.equal(keptType(native('int4range')), 'int4range')
@@ -99,7 +99,7 @@ it('a message with an impossible length ends the reading', { timeout: 10_000 }, 
   }
 })
 
-it('a row without an end ends the reading before it fills the memory, and costs no more for being long', async () => {
+it('an endless row ends the reading before it fills memory, and its cost stays linear', async () => {
   const { stream, rows } = readTable()
   const next = rows.next()
   const piece = frame('d', Buffer.alloc(1 << 16, 'x'))
@@ -113,7 +113,7 @@ it('a row without an end ends the reading before it fills the memory, and costs 
   assert.ok(process.cpuUsage(started).user < 5_000_000)
 })
 
-it('a row that is longer than many pages is read whole', async () => {
+it('a row longer than many pages is read completely', async () => {
   const { stream, rows } = readTable()
   const next = rows.next()
   stream.write(frame('d', Buffer.alloc(3 << 20, 'x'), '\tend\nnext'))
@@ -124,8 +124,8 @@ it('a row that is longer than many pages is read whole', async () => {
   assert.deepEqual([rest.count, rest.bytes.subarray(0, 10).toString()], [2, 'next row\ny'])
 })
 
-describe('results that were not asked for', () => {
-  /** A session whose server gives these answers, one after another. */
+describe('unrequested results', () => {
+  /** A session whose server gives these answers in sequence. */
   const answering = (...answers: Record<string, string | null>[][]): Session => {
     const asked = [...answers]
     return {
@@ -147,19 +147,19 @@ describe('results that were not asked for', () => {
     base_modifier: '-1',
   })
 
-  it('make no endless chain of domains', async () => {
+  it('cause no endless chain of domains', async () => {
     const session = answering([domain(1, 2), domain(2, 1)], [{ name: 'text' }])
     assert.equal((await describeTypes(session, [{ oid: 1, modifier: -1 }])).length, 1)
   })
 
-  it('are refused where columns, rows or values are missing', async () => {
+  it('are refused if columns, rows or values are missing', async () => {
     const reference = [{ oid: 1, modifier: -1 }]
     await assert.rejects(describeTypes(answering([], []), reference), /did not name the type/)
     await assert.rejects(describeTypes(answering([{ ...domain(1, 2), oid: null }]), reference), /fits oid/)
     await assert.rejects(describeTypes(answering([{ name: 'd' }]), reference), /fits oid/)
   })
 
-  it('are read as text, and converted only where they are what they should be', () => {
+  it('are read as text, and converted only if they are valid', () => {
     assert.deepEqual(['t', 'f', 'true', '', null].map(readBoolean), [true, false, undefined, undefined, undefined])
     assert.deepEqual(
       ['12', '-9007199254740991', '9007199254740993', '1e3', '0x10', ' 1', '9'.repeat(40_000), null].map(readInteger),
@@ -178,7 +178,7 @@ describe('results that were not asked for', () => {
   })
 })
 
-it('a query that is nothing but blanks to its end is looked at once', async () => {
+it('trimming a query full of blanks takes linear time', async () => {
   let sent = ''
   const session = {
     client: {

@@ -24,11 +24,11 @@ describe('loading into postgres', () => {
 
   for (const write of ['append', 'replace', 'upsert'] as const) {
     for (const when of ['before', 'after'] as const) {
-      it(`${write}: a connection that is lost ${when} the server has seen COMMIT neither loses nor doubles a row`, async () => {
+      it(`${write}: a connection lost ${when} the server has seen COMMIT neither loses nor duplicates a row`, async () => {
         const proxy = await startCuttingProxy(p.server)
         const table = `lost_${write}_${when}`
         const sync: Partial<Sync> = { write, primary_key: write === 'upsert' ? ['id'] : [] }
-        // COMMITs pass for the fence, the opening, each checkpoint and the publishing: each is cut once.
+        // COMMITs are sent by the fence, the opening, each checkpoint and the publishing: each is cut once.
         for (let nth = 1; nth <= 7; nth += 1) {
           const job = p.load(`${table}_${nth}`, plainRows(33), sync, options)
           job.destination.config = { ...job.destination.config, port: proxy.port }
@@ -43,11 +43,11 @@ describe('loading into postgres', () => {
     }
   }
 
-  it('goes on by itself when only the answer to COMMIT was lost', async () => {
+  it('continues if only the answer to COMMIT was lost', async () => {
     const proxy = await startCuttingProxy(p.server)
     const job = p.load('answered', plainRows(33), { write: 'append' }, options)
     job.destination.config = { ...job.destination.config, port: proxy.port }
-    // The fourth is that of a checkpoint.
+    // The fourth COMMIT is that of a checkpoint.
     proxy.cutAt('COMMIT\0', 4, 'after')
     const attempt = p.bench.start(job, small)
     await attempt.done
@@ -116,7 +116,7 @@ describe('loading into postgres', () => {
     stopped.cut()
   })
 
-  it('lets pipelines that write one table, and change it, take turns', async () => {
+  it('serializes pipelines that write to, and alter, the same table', async () => {
     const jobs = [1, 2, 3].map((n) =>
       p.load(
         'shared',
@@ -136,7 +136,7 @@ describe('loading into postgres', () => {
   })
 
   for (const write of ['append', 'upsert'] as const) {
-    it(`${write}: does not narrow what another pipeline has widened in between`, async () => {
+    it(`${write}: does not narrow what another pipeline has widened meanwhile`, async () => {
       const table = `widened_${write}`
       const sync: Partial<Sync> = { write, primary_key: write === 'upsert' ? ['id'] : [] }
       const rows = Array.from({ length: 30 }, (_, at) => `{"id":${at},"n":${at}}`)
@@ -167,7 +167,7 @@ describe('loading into postgres', () => {
     assertSameRows(await rowsOf('littered'), plainRows(30))
   })
 
-  it('leaves no stage behind a run that failed or was cancelled and cannot be resumed', async () => {
+  it('leaves no stage behind after a run that failed or was cancelled and cannot resume', async () => {
     const stages = async () =>
       (await p.query("SELECT relname FROM pg_class WHERE relname LIKE '\\_sluice\\_s\\_%' AND relkind = 'r'")).length
     const failing = p.load(

@@ -1,4 +1,4 @@
-/** Tables that somebody else made, with columns that the server fills, and records that have next to nothing in them. */
+/** Tables that already exist, with columns that the server fills, and records with almost nothing in them. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Sync } from '../../src/connectors/contract.ts'
@@ -39,7 +39,7 @@ describe('a table with GENERATED ALWAYS AS IDENTITY', () => {
       )
     })
 
-  it('makes its own where the records have none, and keeps them for rows that are there', async () => {
+  it('generates values if the records have none, and keeps them for existing rows', async () => {
     await p.query('CREATE TABLE numbered (n int8 GENERATED ALWAYS AS IDENTITY, id int8 PRIMARY KEY, name text)')
     const first = p.load('numbered', ['{"id":1,"name":"a"}'], { write: 'upsert', primary_key: ['id'] })
     await p.bench.run(first)
@@ -50,7 +50,7 @@ describe('a table with GENERATED ALWAYS AS IDENTITY', () => {
     ])
   })
 
-  it('is replaced by key where other tables refer to it', async () => {
+  it('is replaced by key if other tables reference it', async () => {
     await p.query(`CREATE TABLE referred (id int8 GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text);
       INSERT INTO referred (name) VALUES ('old'); CREATE TABLE refers (r int8 REFERENCES referred); INSERT INTO refers VALUES (1)`)
     await p.bench.run(p.load('referred', ['{"id":1,"name":"new"}', '{"id":2,"name":"more"}'], { write: 'replace' }))
@@ -72,7 +72,7 @@ describe('a generated column', () => {
       assert.ok(attempt.log.some((line) => /generates were left alone: twice/.test(line)))
     })
 
-  it('is left alone where the rows come typed, also under fail', async () => {
+  it('is left alone if the rows are typed, also with fail', async () => {
     await p.query(`CREATE TABLE pairs (id int8, twice int8); INSERT INTO pairs VALUES (4, 999);
       CREATE TABLE pairs_to (id int8, twice int8 GENERATED ALWAYS AS (id * 2) STORED)`)
     const source = { name: 'postgres', stream: 'public.pairs', config: p.config }
@@ -82,7 +82,7 @@ describe('a generated column', () => {
   })
 })
 
-it('a replaced table has its statistics before anybody sees it', async () => {
+it('a replaced table has its statistics before it becomes visible', async () => {
   const rows = Array.from({ length: 3000 }, (_, at) => `{"id":${at},"kind":"k${at % 3}"}`)
   const first = p.load('analysed', rows, { write: 'replace' })
   for (const job of [first, p.follow(first, rows)]) {
@@ -97,7 +97,7 @@ it('a replaced table has its statistics before anybody sees it', async () => {
 describe('records with nothing in them', () => {
   for (const [at, [name, sync, resumable]] of modes.entries()) {
     if (sync.write === 'upsert') continue
-    it(`are rows all the same, and get their columns when a value comes: ${name}`, async () => {
+    it(`are still rows, and get their columns when a value comes: ${name}`, async () => {
       const table = `hollow_${at}`
       const rows = ['{}', '{"a":null}', '{}', '{"a":5,"b":"x"}', '{"b":null}']
       await p.bench.run(p.load(table, rows, sync, { resumable, pageRecords: 1 }), { checkpointRecords: 2 })
@@ -107,7 +107,7 @@ describe('records with nothing in them', () => {
       ])
     })
 
-    it(`are told where there is nothing else: ${name}`, async () => {
+    it(`cause a warning if there is nothing else: ${name}`, async () => {
       const table = `empty_${at}`
       const first = p.load(table, ['{}', '{"a":null}'], sync, { resumable })
       const attempt = p.bench.start(first)
@@ -119,14 +119,14 @@ describe('records with nothing in them', () => {
     })
   }
 
-  it('have no key to be merged by, and a sentence says so', async () => {
+  it('have no key to be merged by, which is a clear error', async () => {
     for (const resumable of [true, false]) {
       const job = p.load('keyless', ['{}', '{"id":null}'], { write: 'upsert', primary_key: ['id'] }, { resumable })
       await assert.rejects(p.bench.run(job), /primary_key names id, which the records do not have/)
     }
   })
 
-  it('take the defaults of a table that is there', async () => {
+  it('use the defaults of an existing table', async () => {
     await p.query("CREATE TABLE defaults (id serial, note text DEFAULT 'none')")
     await p.bench.run(p.load('defaults', ['{}', '{}'], { write: 'append' }))
     assert.deepEqual(await p.query('SELECT id, note FROM defaults ORDER BY id'), [

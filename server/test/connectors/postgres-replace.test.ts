@@ -19,7 +19,7 @@ describe('replace into postgres', () => {
   const stages = async () =>
     (await p.query("SELECT relname FROM pg_class WHERE relname LIKE '\\_sluice\\_s\\_%' AND relkind = 'r'")).length
 
-  it('takes the place of a plain table with its owner, grants, comments, options, indexes, keys, defaults and checks', async () => {
+  it('replaces a plain table with its owner, grants, comments, options, indexes, keys, defaults and checks', async () => {
     await p.query(`CREATE ROLE owner_of_it; GRANT owner_of_it TO tester; CREATE ROLE looks; CREATE ROLE grants_on; CREATE ROLE column_only;
       CREATE TABLE plain (id int8 PRIMARY KEY, name text NOT NULL, kept text DEFAULT 'd', CONSTRAINT positive CHECK (id > 0), CONSTRAINT one_name UNIQUE (name));
       CREATE INDEX by_kept ON plain (lower(kept) DESC) WHERE kept IS NOT NULL;
@@ -46,13 +46,13 @@ describe('replace into postgres', () => {
     assert.equal(await stages(), 0)
   })
 
-  it('leaves the old rows where the new ones break a key', async () => {
+  it('leaves the old rows if the new ones violate a key', async () => {
     await p.query("CREATE TABLE keyed (id int8 PRIMARY KEY, name text); INSERT INTO keyed VALUES (1, 'old')")
     await assert.rejects(p.bench.run(p.load('keyed', [...lines(1, 5), ...lines(1, 1)])), /duplicate|unique/i)
     assert.deepEqual(await p.query('SELECT name FROM keyed'), [{ name: 'old' }])
   })
 
-  it('exchanges the rows where views hang on the table', async () => {
+  it('exchanges the rows if views depend on the table', async () => {
     await p.query(
       "CREATE TABLE viewed (id int8, name text); INSERT INTO viewed VALUES (100, 'old'); CREATE VIEW over_it AS SELECT id FROM viewed",
     )
@@ -63,14 +63,14 @@ describe('replace into postgres', () => {
     assert.deepEqual(await p.query('SELECT more::int4 FROM viewed LIMIT 1'), [{ more: 1 }])
   })
 
-  it('matches rows by key where other tables refer to them, and fails rather than break a reference', async () => {
+  it('matches rows by key if other tables reference them, and fails rather than break a reference', async () => {
     await p.query(`CREATE TABLE parents (id int8 PRIMARY KEY, name text); INSERT INTO parents SELECT g, 'old' FROM generate_series(1, 10) g;
       CREATE TABLE children (id int8 REFERENCES parents ON DELETE CASCADE); INSERT INTO children VALUES (2), (9)`)
     const job = p.load('parents', lines(1, 8))
     await p.bench.run(job)
     assert.deepEqual(await idsOf('parents'), [1, 2, 3, 4, 5, 6, 7, 8])
     assert.deepEqual(await p.query("SELECT count(*)::int4 AS old FROM parents WHERE name = 'old'"), [{ old: 0 }])
-    // 2 was matched and kept its child; 9 is gone, and took it along as the reference says.
+    // 2 was matched and kept its child; 9 is gone, and its child was deleted by the cascade.
     assert.deepEqual(await idsOf('children'), [2])
     await p.query(
       'ALTER TABLE children DROP CONSTRAINT children_id_fkey; ALTER TABLE children ADD FOREIGN KEY (id) REFERENCES parents',
@@ -106,7 +106,7 @@ describe('replace into postgres', () => {
     })
   }
 
-  it('exchanges the rows of a table that belongs to somebody else', async () => {
+  it('exchanges the rows of a table that belongs to another role', async () => {
     await p.query(`CREATE ROLE loader LOGIN PASSWORD 'loader-pw'; GRANT CREATE, USAGE ON SCHEMA public TO loader;
       CREATE TABLE foreign_one (id int8, name text); INSERT INTO foreign_one VALUES (9, 'old');
       GRANT SELECT, INSERT, UPDATE, DELETE ON foreign_one TO loader`)
@@ -121,14 +121,14 @@ describe('replace into postgres', () => {
     )
   })
 
-  it('shows a reader the old rows or the new ones, also one that holds an older snapshot and looks later', async () => {
+  it('shows a reader the old rows or the new ones, even with an older snapshot that looks later', async () => {
     await p.query(
       'CREATE TABLE watched (id int8, name text); INSERT INTO watched SELECT g FROM generate_series(1, 1000) g',
     )
     const reader = await p.server.connect(p.database)
     const count = async () => Number((await reader.query('SELECT count(*) AS n FROM watched')).rows[0].n)
     let job = p.load('watched', lines(1, 777))
-    // The snapshot is taken before the load and the table first looked at after it.
+    // The snapshot is taken before the load, and the table is first read after it.
     await reader.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1')
     const outcome = await p.bench.run(job, { checkpointRecords: 100 })
     assert.equal(outcome.records_written, 777)
@@ -151,7 +151,7 @@ describe('replace into postgres', () => {
     assert.equal(await count(), 555)
   })
 
-  it('never shows a mixture to readers that look all the time', async () => {
+  it('never shows a mixture to readers that poll continuously', async () => {
     await p.query('CREATE TABLE busy (id int8, name text); INSERT INTO busy SELECT g FROM generate_series(1, 100) g')
     const reader = await p.server.connect(p.database)
     const seen = new Set<number>()

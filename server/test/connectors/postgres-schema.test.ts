@@ -22,7 +22,7 @@ describe('tables that postgres loads shape', () => {
     )
 
   describe('schema', () => {
-    it('is inferred without loss, kept, and its changes are told', async () => {
+    it('is inferred without loss, stored, and its changes are reported', async () => {
       const first = p.load(
         'shaped',
         [
@@ -75,7 +75,7 @@ describe('tables that postgres loads shape', () => {
       assert.ok(second.log.some((line) => line.includes('widened column id from int8 to numeric')))
     })
 
-    it('of an existing table is respected: defaults apply, strings are read by its types', async () => {
+    it('of an existing table is respected: defaults apply, strings are parsed by its types', async () => {
       await p.query(
         "CREATE TABLE theirs (key serial PRIMARY KEY, u uuid, at timestamptz, n int4, v varchar(3), made timestamptz DEFAULT '2000-01-01', e jsonb)",
       )
@@ -124,7 +124,7 @@ describe('tables that postgres loads shape', () => {
       )
     })
 
-    it('with discard leaves out columns of a table that is copied as it is', async () => {
+    it('with discard leaves out columns of a table that is copied unchanged', async () => {
       await p.query(
         "CREATE TABLE wide (a int, b text, c int); INSERT INTO wide VALUES (1, E'tab\\there', 3), (2, NULL, 4); CREATE TABLE narrow (a int, c int)",
       )
@@ -155,7 +155,7 @@ describe('tables that postgres loads shape', () => {
       assert.deepEqual(await typesOf('fails'), { id: 'bigint' })
     })
 
-    it('gives long and odd field names columns that the next run finds again', async () => {
+    it('gives long and unusual field names columns that the next run finds again', async () => {
       const long = 'k'.repeat(80)
       const line = JSON.stringify({ [`${long}1`]: 1, [`${long}2`]: 2, 'a"b.c': 3, Case: 4, case: 5, '': 6 })
       const first = p.load('named', [line], { write: 'append' })
@@ -243,7 +243,7 @@ describe('tables that postgres loads shape', () => {
         assert.ok(attempt.schemas.flatMap(({ changes }) => changes).some((change) => /^widened column v /.test(change)))
       })
 
-    it('from uuid or json to text leaves the column while its texts fit, and makes it text when one does not', async () => {
+    it('from uuid or json to text keeps the column while its texts fit, and makes it text when one does not', async () => {
       const key = '9F0C3D2E-0000-4000-8000-000000000000'
       for (const [was, before, fitting, other] of [
         ['uuid', key, key, 'no uuid'],
@@ -266,7 +266,7 @@ describe('tables that postgres loads shape', () => {
       }
     })
 
-    it('is refused where the pipeline says fail, whatever it is', async () => {
+    it('is refused if the pipeline says fail, whatever it is', async () => {
       for (const [was, before, is, after] of cases) {
         const { table, next } = await begin(was, before, is, after)
         const strict = { ...next, sync: { ...next.sync, schema_change: 'fail' as const } }
@@ -275,7 +275,7 @@ describe('tables that postgres loads shape', () => {
       }
     })
 
-    it('leaves its column out where the pipeline says discard', async () => {
+    it('leaves its column out if the pipeline says discard', async () => {
       const { table, next } = await begin('date', "'2024-01-01'", 'timestamp', "'2024-01-02 10:11:12'")
       const attempt = p.bench.start({ ...next, sync: { ...next.sync, schema_change: 'discard' } })
       await attempt.done
@@ -315,7 +315,7 @@ describe('tables that postgres loads shape', () => {
           )
         })
 
-    it('in a table that was there is never moved by a zone, nor rounded', async () => {
+    it('in an existing table is never shifted by a zone, nor rounded', async () => {
       await p.query(
         'CREATE TABLE clocks (a timestamp, b timestamptz, c timestamp(0), d time(0), e numeric(6,2), f float8)',
       )
@@ -376,7 +376,7 @@ describe('tables that postgres loads shape', () => {
   })
 
   describe('upsert', () => {
-    it('says what is wrong with a key', async () => {
+    it('reports what is wrong with a key', async () => {
       await assert.rejects(p.bench.run(p.load('keyless', plainRows(3), { write: 'upsert' })), /primary_key/)
       await assert.rejects(
         p.bench.run(p.load('keyless', plainRows(3), { write: 'upsert', primary_key: ['nope'] })),

@@ -7,7 +7,7 @@ import { resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
 const PASSWORD = 's3cret-in-the-address'
 
 describe('the address of a PostgreSQL', () => {
-  it('is read from a url with everything percent-encoded', () => {
+  it('is parsed from a url with everything percent-encoded', () => {
     const target = resolveTarget({
       url: 'postgresql://us%40er:p%2Fw%3A%23@[2001:db8::1]:6543/my%20db?sslmode=verify-full',
     })
@@ -21,7 +21,7 @@ describe('the address of a PostgreSQL', () => {
     })
   })
 
-  it('has defaults for what is not given', () => {
+  it('has defaults', () => {
     const target = resolveTarget({ host: 'db.example.com', user: 'reader' })
     assert.deepEqual(target, {
       host: 'db.example.com',
@@ -69,7 +69,7 @@ describe('the address of a PostgreSQL', () => {
 })
 
 describe('names', () => {
-  it('of streams come back as they were, also with dots and quotes in them', () => {
+  it('of streams survive a round trip, also with dots and quotes in them', () => {
     for (const [schema, table] of [
       ['public', 'orders'],
       ['a.b', 'c'],

@@ -19,7 +19,7 @@ describe('a stream of postgres is described', () => {
   const describeStreams = async (streams: string[], extra: Record<string, unknown> = {}) =>
     postgresSource.describe(sourceContext(p.bench, postgresSource, { config: { ...p.config, ...extra } }), streams)
 
-  it('with types, nullability, key, cursor candidates and about how many rows', async () => {
+  it('with types, nullability, key, cursor candidates and estimated rows', async () => {
     await p.query(`CREATE TABLE described (id int8 PRIMARY KEY, net inet NOT NULL, price numeric(10,2), at timestamptz(3) NOT NULL, day date, other int4);
       INSERT INTO described SELECT g, '10.0.0.1', 1, now() FROM generate_series(1, 500) g; ANALYZE described`)
     const [table] = await describeStreams(['public.described'])
@@ -39,7 +39,7 @@ describe('a stream of postgres is described', () => {
     assert.equal(table!.estimated_rows, 500)
   })
 
-  it('also where it is a view, a partitioned table, empty or a query', async () => {
+  it('also if it is a view, a partitioned table, empty or a query', async () => {
     await p.query(`CREATE TABLE blank (id int4); CREATE VIEW seen AS SELECT 1 AS n, 'x'::text AS t;
       CREATE TABLE parts (id int4, day date) PARTITION BY RANGE (day); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM ('2020-01-01') TO ('2021-01-01');
       INSERT INTO parts SELECT g, '2020-05-05' FROM generate_series(1, 70) g; ANALYZE parts_1`)
@@ -141,7 +141,7 @@ describe('source postgres', () => {
     ...extra,
   })
 
-  it('lists tables, views and queries, not partitions, not what the role may not read', async () => {
+  it('lists tables, views and queries, but not partitions, nor what the role may not read', async () => {
     await p.query(`CREATE SCHEMA "odd.schema"; CREATE TABLE "odd.schema"."t""q" (a int);
       CREATE TABLE parent (a int) PARTITION BY LIST (a); CREATE TABLE child PARTITION OF parent FOR VALUES IN (1);
       CREATE VIEW seen AS SELECT 1 AS a; CREATE MATERIALIZED VIEW kept AS SELECT 1 AS a;
@@ -167,7 +167,7 @@ describe('source postgres', () => {
     assert.equal((await p.bench.run(p.read('public.parent'))).records_read, 2)
   })
 
-  it('reads a query as a stream, and only one that is one SELECT', async () => {
+  it('reads a query as a stream, but only a single SELECT', async () => {
     const queries = { numbers: 'SELECT n AS id, n * 2 AS twice FROM generate_series(1, 5) AS n; ' }
     assert.deepEqual(await ids(await p.bench.run(p.read('numbers', {}, { queries }))), [1, 2, 3, 4, 5])
     const refused = (text: string, why: RegExp) =>
@@ -187,7 +187,7 @@ describe('source postgres', () => {
     await assert.rejects(p.bench.run(p.read('q', {}, { queries: { q: 'SELECT sneak() AS a' } })), /read-only/)
   })
 
-  it('gives types of this database only as ones that any database knows', async () => {
+  it('returns types specific to this database as types that any database has', async () => {
     await p.query(`CREATE TYPE mood AS ENUM ('glad', 'sad'); CREATE TYPE pair AS (a int, b text); CREATE DOMAIN age AS int4 CHECK (VALUE > 0);
       CREATE TABLE typed (m mood, ms mood[], p pair, a age, cash money, n numeric(10,2), v varchar(5), j json, js json[], b bytea, i interval, r int4range);
       INSERT INTO typed VALUES ('glad', '{sad,glad}', '(1,x)', 5, '1234.50', 1.50, 'abc', E'{"x":\\n\\r1}', ARRAY[E'[\\n1]'::json], '\\x00ff', '1 day', '[1,3)')`)
@@ -251,7 +251,7 @@ describe('source postgres', () => {
     })
   })
 
-  it('hashes, renames and leaves out columns in the database', async () => {
+  it('hashes, renames and excludes columns in the database', async () => {
     await p.query(
       "CREATE TABLE people (id int, email text, secret text); INSERT INTO people VALUES (1, 'ü@example.com', 'x'), (2, NULL, 'y')",
     )
@@ -265,7 +265,7 @@ describe('source postgres', () => {
     await assert.rejects(p.bench.run({ ...job, columns: { hash: ['emial'] } }), /emial/)
   })
 
-  it('sees one moment of a large table although several sessions read it while it changes', async () => {
+  it('sees one snapshot of a large table although several sessions read it while it changes', async () => {
     await p.query(`CREATE TABLE large (id int8, filler text); ALTER TABLE large ALTER filler SET STORAGE PLAIN;
       INSERT INTO large SELECT g, repeat('x', 7000) FROM generate_series(1, 12000) g`)
     let changed = false
@@ -291,7 +291,7 @@ describe('source postgres', () => {
   })
 
   describe('incremental', () => {
-    it('goes on where rows with long keys share a value, and says so where one key is too long', async () => {
+    it('resumes if rows with long keys share a value, and reports a key that is too long', async () => {
       await p.query(`CREATE TABLE long_keys (key text PRIMARY KEY, at timestamptz);
         INSERT INTO long_keys SELECT repeat(md5(g::text), 100) || g, '2024-01-01' FROM generate_series(1, 1000) g`)
       const sync = { mode: 'incremental', write: 'append', cursor_field: 'at' } as const
@@ -306,7 +306,7 @@ describe('source postgres', () => {
       await assert.rejects(p.bench.run(huge), /primary key of a row is 2 MB long, too long to resume from/)
     })
 
-    it('neither loses nor doubles rows that share the last value', async () => {
+    it('neither loses nor duplicates rows that share the last value', async () => {
       await p.query(
         `CREATE TABLE ties (id int8 PRIMARY KEY, at timestamptz); INSERT INTO ties VALUES (1, '2024-01-01'), (5, '2024-01-02'), (7, '2024-01-02')`,
       )
@@ -323,7 +323,7 @@ describe('source postgres', () => {
       assert.deepEqual(await ids(await p.bench.run(p.bench.next(second, two))), [])
     })
 
-    it('tells rows without a key apart by what is in them, and counts equal ones', async () => {
+    it('distinguishes rows without a key by their content, and counts equal ones', async () => {
       await p.query(`CREATE TABLE heap (id int8, at int4); INSERT INTO heap VALUES (1, 1), (2, 2), (2, 2)`)
       const first = p.read('public.heap', incremental())
       const one = await p.bench.run(first)
@@ -346,7 +346,7 @@ describe('source postgres', () => {
       assert.deepEqual(await ids(await p.bench.run(p.bench.next(first, one))), [5])
     })
 
-    it('reads late rows within the look-back window, and refuses the window where they would double', async () => {
+    it('reads late rows within the lookback window, and refuses the window if it would duplicate them', async () => {
       await p.query(
         `CREATE TABLE late (id int8 PRIMARY KEY, at timestamptz); INSERT INTO late VALUES (1, '2024-01-01 00:00'), (2, '2024-01-01 01:00')`,
       )
@@ -360,7 +360,7 @@ describe('source postgres', () => {
       await assert.rejects(p.bench.run(p.read('public.counted', sync)), /time/)
     })
 
-    it('goes on within a run right after its last checkpoint, also among equal values', async () => {
+    it('resumes within a run right after its last checkpoint, also among equal values', async () => {
       await p.query(`CREATE TABLE many (id int8 PRIMARY KEY, at int4, filler text);
         INSERT INTO many SELECT g, g / 10000, repeat('x', 60) FROM generate_series(1, 30000) g`)
       for (const nth of [1, 2, 4]) {
@@ -376,7 +376,7 @@ describe('source postgres', () => {
       }
     })
 
-    it('goes on among more equal values than it lists, with and without a key', async () => {
+    it('resumes among more equal values than it lists, with and without a key', async () => {
       await p.query(`CREATE TABLE flat (id int8, at int4, filler text); INSERT INTO flat SELECT g, 1, repeat('x', 60) FROM generate_series(1, 15000) g;
         CREATE TABLE flat_key (LIKE flat, PRIMARY KEY (id)); INSERT INTO flat_key SELECT * FROM flat`)
       for (const table of ['flat', 'flat_key']) {
@@ -393,7 +393,7 @@ describe('source postgres', () => {
       }
     })
 
-    it('begins where a person set the state', async () => {
+    it('starts where a person set the state', async () => {
       await p.query(
         `CREATE TABLE backfill (id int8 PRIMARY KEY, at date); INSERT INTO backfill SELECT g, date '2024-01-01' + g::int4 FROM generate_series(0, 9) g`,
       )
@@ -404,7 +404,7 @@ describe('source postgres', () => {
       await assert.rejects(from([1] as never), /state/)
     })
 
-    it('carries excluded and hashed cursors, for they are not taken from the records', async () => {
+    it('supports excluded and hashed cursors, because they are not taken from the records', async () => {
       await p.query(
         `CREATE TABLE hidden (id int8 PRIMARY KEY, at timestamptz); INSERT INTO hidden VALUES (1, '2024-01-01'), (2, '2024-01-02')`,
       )

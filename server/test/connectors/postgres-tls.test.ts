@@ -49,14 +49,14 @@ describe('postgres over TLS', () => {
       (error: unknown) => error instanceof ConnectorError && error.kind === 'config' && /TLS/.test(error.message),
     )
 
-  it('is used unless it is switched off', async () => {
+  it('is used unless it is disabled', async () => {
     assert.equal(await connect(undefined), true)
     assert.equal(await connect({ mode: 'prefer' }), true)
     assert.equal(await connect({ mode: 'require' }), true)
     assert.equal(await connect({ mode: 'disable' }), false)
   })
 
-  it('is asked for in a url as libpq has it', async () => {
+  it('is requested in a url as in libpq', async () => {
     const connectTo = (sslmode: string, tls?: ConnectionSettings['tls'], host = '127.0.0.1') => {
       const url = `postgres://${server.user}:${server.password}@${host}:${server.port}/postgres?sslmode=${sslmode}`
       return isEncrypted({ url, ...(tls ? { tls } : {}) })
@@ -98,7 +98,7 @@ describe('postgres over TLS', () => {
     await writer.close()
   })
 
-  it('proves who the server is where it is asked to', async () => {
+  it('verifies the server if requested', async () => {
     assert.equal(await connect({ mode: 'verify-full', ca: authority }), true)
     assert.equal(await connect({ mode: 'verify-full', ca: authority }, 'db.test'), true)
     assert.equal(await connect({ mode: 'require', ca: authority }, 'other.test'), true)
@@ -108,7 +108,7 @@ describe('postgres over TLS', () => {
     assert.equal(await connect({ mode: 'verify-ca', ca: authority }, 'other.test'), true)
     await refused({ mode: 'verify-ca', ca: serverCertificate })
     await refused({ mode: 'verify-ca' })
-    // Nobody trusted has signed it.
+    // No trusted authority has signed it.
     await refused({ mode: 'require', ca: serverCertificate })
   })
 })

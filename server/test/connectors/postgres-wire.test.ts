@@ -1,4 +1,4 @@
-/** What stands between a server of anybody's choice and the driver. */
+/** The guard between an untrusted server and the driver. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -58,7 +58,7 @@ describe('a session with a server that', () => {
     it(`${name} is refused with the reason`, { timeout: 20_000 }, async () => {
       const peer = await startHostilePostgres(kind)
       try {
-        // Some show what they are only after the first answer.
+        // Some only misbehave after the first answer.
         const asked = open(peer.port).then((session) => session.script('SELECT 1'))
         await assert.rejects(asked, (error: unknown) => {
           assert.ok(error instanceof ConnectorError, String(error))
@@ -71,7 +71,7 @@ describe('a session with a server that', () => {
     })
   }
 
-  it('does not speak PostgreSQL is told apart from one that refuses', async () => {
+  it('does not speak PostgreSQL is distinguished from one that refuses', async () => {
     const peer = await startHostilePostgres({ login: (socket) => socket.write('220 ready for mail\r\n') })
     await assert.rejects(open(peer.port), {
       name: 'ConnectorError',
@@ -83,7 +83,7 @@ describe('a session with a server that', () => {
   })
 })
 
-/** A whole conversation of an honest server, with what is asked in between. */
+/** A complete conversation of an honest server, with the queries in between. */
 const honest: [asked: Question | null, answer: Buffer[]][] = [
   [
     null,
@@ -120,7 +120,7 @@ function rows(count: number): Buffer[] {
 }
 
 describe('the guard', () => {
-  it('hands on what an honest server says, byte for byte, however it is cut', () => {
+  it('passes on what an honest server sends, byte for byte, however it is split', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 30 }), (sizes) => {
         let handedOn = Buffer.alloc(0)
@@ -161,7 +161,7 @@ describe('the guard', () => {
     assert.ok(Buffer.concat(pieces).equals(bytes))
   })
 
-  it('hands on what came before a violation', () => {
+  it('passes on what came before a violation', () => {
     const pieces: Buffer[] = []
     const guard = new WireGuard((bytes) => pieces.push(bytes))
     const refusal = frame('E', 'SFATAL\0C28P01\0Mwrong password\0\0')
@@ -169,7 +169,7 @@ describe('the guard', () => {
     assert.deepEqual(pieces, [refusal])
   })
 
-  it('counts what answers one question, and begins anew with the next', () => {
+  it('counts the messages that answer one query, and starts over with the next', () => {
     const limits = { bytes: 10_000, rows: 20, values: 30, columns: 8, messages: 10 }
     const answers: Record<string, Buffer> = {
       bytes: Buffer.concat([rowDescription([['a', 25]]), dataRow(['x'.repeat(9990)])]),
@@ -191,7 +191,7 @@ describe('the guard', () => {
     }
   })
 
-  it('knows by what is written what may be answered', () => {
+  it('derives from what is written what may be answered', () => {
     const query = (text: string) => frame('Q', `${text}\0`)
     assert.equal(readQuestion(query('SELECT 1')), 'simple')
     assert.equal(readQuestion(query('COPY (SELECT 1) TO STDOUT')), 'copy out')
@@ -208,7 +208,7 @@ function columns(count: number): [string, number][] {
   return Array.from({ length: count }, (_, index) => [`c${index}`, 25])
 }
 
-/** A connection to nobody. What is pushed into it is what the server says. */
+/** A connection without a peer. What is pushed into it is what the server sends. */
 class Line extends Duplex {
   constructor() {
     super({ allowHalfOpen: false, highWaterMark: 1 << 16 })
@@ -298,7 +298,7 @@ describe('the driver behind the guard', () => {
     return copy.finish()
   }
 
-  it('ends whatever the server says, and nothing is thrown past it', { timeout: 120_000 }, async () => {
+  it('ends whatever the server sends, and nothing is thrown past it', { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(conversation, fc.integer({ min: 1, max: 99 }), async ({ what, said }, cut) => {
         const began = performance.now()
@@ -325,7 +325,7 @@ describe('the driver behind the guard', () => {
     )
   })
 
-  it('waits for an answer as long as it may take, and for ReadyForQuery a moment', async () => {
+  it('waits as long as an answer may take, and only briefly for ReadyForQuery', async () => {
     const never = call(null, 50)
     never.line.push(welcome)
     await never.connected
@@ -349,7 +349,7 @@ describe('the driver behind the guard', () => {
     clearInterval(chatter)
   })
 
-  it('waits for nobody while rows are not read, or while nothing was asked', async () => {
+  it('does not time out while rows are not read, or while no query is open', async () => {
     const slow = call(100)
     slow.line.push(welcome)
     await slow.connected
@@ -373,7 +373,7 @@ describe('an honest server', () => {
   })
   after(() => stopPostgresServer())
 
-  it('is understood when its bytes come in any pieces', { timeout: 60_000 }, async () => {
+  it('is understood however its bytes are split', { timeout: 60_000 }, async () => {
     const proxy = await listen((client) => {
       const upstream = connect(server.port, server.host)
       upstream.on('error', () => client.destroy()).on('close', () => client.destroy())

@@ -58,7 +58,7 @@ describe('JSON lines to tab-separated text', () => {
     )
   })
 
-  it('writes records that look like their columns just as any other', () => {
+  it('writes records that match their columns exactly like any other', () => {
     const text = fc.string({
       unit: fc.constantFrom('a', 'ü', ' ', '{', ',', '"', '\\', '\n', '\u{1F9A6}'),
       maxLength: 6,
@@ -105,7 +105,7 @@ describe('JSON lines to tab-separated text', () => {
     )
   })
 
-  it('follows keys that change their order, repeat or are written with escapes', () => {
+  it('handles keys that change their order, repeat or are written with escapes', () => {
     const { rows } = encodeAll(['{"a":1,"b":2}', '{ "b" : 3 , "a" : 4 }', '{"\\u0061":5,"a":6}', '{}', ''])
     assert.deepEqual(rows, [
       ['1', '2'],
@@ -115,13 +115,13 @@ describe('JSON lines to tab-separated text', () => {
     ])
   })
 
-  it('replaces what PostgreSQL cannot hold, and counts it', () => {
+  it('replaces what PostgreSQL cannot store, and counts it', () => {
     const { rows, encoder } = encodeAll(['{"t":"a\\u0000b\\ud800c\\udc00","n":{"x":"\\u0000\\ud83d\\ude00\\ud800"}}'])
     assert.deepEqual(rows, [['a\ufffdb\ufffdc\ufffd', '{"x":"\\ufffd\\ud83d\\ude00\\ufffd"}']])
     assert.equal(encoder.replaced, 5)
   })
 
-  it('stops before the first record that does not fit, and goes on once it may', () => {
+  it('stops before the first record that does not fit, and continues once it may', () => {
     const page = Buffer.from('{"a":1}\n{"a":2}\n{"a":"x"}\n{"a":3}\n')
     const encoder = new RecordEncoder([{ key: 'a', type: 'int64' }])
     const stop = encoder.encode(page, 0)
@@ -190,7 +190,7 @@ describe('types', () => {
 })
 
 describe('names of columns', () => {
-  it('stay as they are where they can, and are unique', () => {
+  it('stay unchanged if possible, and are unique', () => {
     const name = createNamer(postgresNames)
     assert.equal(name('Order Id'), 'Order Id')
     assert.equal(name('a\nb'), 'a_b')
@@ -199,7 +199,7 @@ describe('names of columns', () => {
     assert.equal(createNamer({ maxBytes: 63, caseSensitive: false }, ['id'])('ID'), 'ID_2')
   })
 
-  it('are cut to 63 bytes without cutting a character, and differ where the long ones did', () => {
+  it('are shortened to 63 bytes without cutting a character, and stay distinct', () => {
     const long = 'ü'.repeat(60)
     const [first, second] = [makeSafe(`${long}1`, postgresNames), makeSafe(`${long}2`, postgresNames)]
     assert.ok(Buffer.byteLength(first) <= 63)

@@ -32,7 +32,7 @@ const schema = Type.Object(
 const faults = (config: unknown): string[] => findSettingsFaults(schema, config, 'config.destination.config')
 
 describe('faults of a config', () => {
-  it('are none where it fits, with or without what has a default', () => {
+  it('are none if it fits, with or without what has a default', () => {
     assert.deepEqual(faults({ host: 'x' }), [])
     assert.deepEqual(faults({ host: 'x', port: 1, ssl: {}, tables: ['a'], limit: null }), [])
   })
@@ -81,7 +81,7 @@ describe('faults of a config', () => {
 })
 
 describe('defaults', () => {
-  it('are filled in at every depth, and the given config stays as it was', () => {
+  it('are filled in at every depth, and the given config stays unchanged', () => {
     const given = { host: 'x', ssl: {} }
     assert.deepEqual(applyDefaults(schema, given), { host: 'x', ssl: { mode: 'prefer' }, port: 5432, format: 'jsonl' })
     assert.deepEqual(given, { host: 'x', ssl: {} })
@@ -91,7 +91,7 @@ describe('defaults', () => {
 describe('secrets', () => {
   const stored = { host: 'x', password: 'hunter2', ssl: { key: 'pem' } }
 
-  it('are found, masked and filled in again', () => {
+  it('are found, masked and restored', () => {
     assert.deepEqual(secretPaths(schema), [['password'], ['ssl', 'key']])
     const masked = maskSecrets(schema, stored)
     assert.deepEqual(masked, { host: 'x', password: MASK, ssl: { key: MASK } })
@@ -99,13 +99,13 @@ describe('secrets', () => {
     assert.deepEqual(secretValues(schema, stored), ['hunter2', 'pem'])
   })
 
-  it('change where a new one is sent, and a mask without anything behind it is nothing', () => {
+  it('change if a new one is sent, and a mask without a stored secret is dropped', () => {
     assert.deepEqual(unmaskSecrets(schema, { host: 'y', password: 'new' }, stored), { host: 'y', password: 'new' })
     assert.deepEqual(unmaskSecrets(schema, { host: 'y', password: MASK }, { host: 'x' }), { host: 'y' })
     assert.deepEqual(unmaskSecrets(schema, { host: MASK }, stored), { host: MASK })
   })
 
-  it('of an authentication are masked by its type, all of them where the type is not known', () => {
+  it('of an authentication are masked by its type, all of them if the type is unknown', () => {
     const basic = { type: 'basic', params: { username: 'ann', password: 'hunter2' } }
     assert.deepEqual(maskAuthentication(basic), { type: 'basic', params: { username: 'ann', password: MASK } })
     assert.deepEqual(unmaskAuthentication(maskAuthentication(basic), basic), basic)
@@ -123,7 +123,7 @@ describe('secrets', () => {
 describe('authentication', () => {
   const check = (value: unknown, allowed: string[] | null = ['api_key']): string[] =>
     findAuthenticationFaults(value, allowed, 'a')
-  it('is checked against what the source offers, and none is always offered', () => {
+  it('is checked against what the source supports, and none is always supported', () => {
     assert.deepEqual(check({ type: 'none', params: {} }), [])
     assert.deepEqual(check({ type: 'api_key', params: { token: 'x' } }), [])
     assert.deepEqual(check({ type: 'api_key', params: {} }), ['a.params.token: is required: The key'])
@@ -133,7 +133,7 @@ describe('authentication', () => {
     assert.deepEqual(check({ type: 'none', parms: {} }), ['a.parms: unknown field; the known fields are type, params'])
   })
 
-  it('of a refresh token needs all its parts, and an address for tokens', () => {
+  it('of a refresh token needs all its params, and a token URL', () => {
     const whole = { token_url: 'https://id.example/token', client_id: 'c', refresh_token: 'r' }
     const refresh = (params: object) => check({ type: 'oauth2_refresh_token', params }, ['oauth2_refresh_token'])
     assert.deepEqual(refresh(whole), [])
@@ -151,7 +151,7 @@ describe('authentication', () => {
     assert.match(refresh({ ...whole, client_secert: 's' })[0]!, /did you mean 'client_secret'/)
   })
 
-  it('hides the secrets of a refresh token and fills them in again', () => {
+  it('masks the secrets of a refresh token and restores them', () => {
     const value = {
       type: 'oauth2_refresh_token',
       params: { token_url: 'https://id.example/', client_id: 'c', client_secret: 's3cret', refresh_token: 'r3fresh' },
@@ -162,15 +162,15 @@ describe('authentication', () => {
     assert.deepEqual(authenticationSecrets(value).sort(), ['r3fresh', 's3cret'])
   })
 
-  it('names a header only by a name that a header can have', () => {
+  it('accepts only valid header names', () => {
     const header = (name: string) => check({ type: 'api_key', params: { token: 'x', header: name } })
     assert.deepEqual([header('X-Key'), header('api_key')], [[], []])
     for (const wrong of ['', 'a b', 'a:', 'x\n', 'ü']) assert.equal(header(wrong).length, 1, wrong)
   })
 })
 
-describe('settings beside a saved connector', () => {
-  it('are only those that are marked for it', () => {
+describe('overrides of a saved connector', () => {
+  it('are only settings that are marked as overridable', () => {
     const check = (override: unknown): string[] => findOverrideFaults(schema, override, 'config.source.config')
     assert.deepEqual(check({ format: 'csv', tables: ['a'] }), [])
     assert.deepEqual(check({ host: 'evil' }), [
@@ -183,7 +183,7 @@ describe('settings beside a saved connector', () => {
 })
 
 describe('the nearest name', () => {
-  it('is the one a slip away, or none', () => {
+  it('is one typo away, or none', () => {
     assert.equal(nearest('crea', ['creatures', 'plants']), null)
     assert.equal(nearest('creatuers', ['creatures', 'plants']), 'creatures')
     assert.equal(nearest('hsot', ['host', 'port']), 'host')

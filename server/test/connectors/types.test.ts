@@ -1,4 +1,4 @@
-/** Types that belong to no system: how they are written, what holds what, and that their text form is the same everywhere. */
+/** Neutral types: how they are written, which type holds which, and that their text format is the same everywhere. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,12 +25,12 @@ import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench
 import { sqliteDestination } from '../harness/sqlite-destination.ts'
 
 describe('names of types', () => {
-  it('are read and written the same', () => {
+  it('survive a round trip', () => {
     for (const type of ['boolean', 'int64', 'decimal', 'decimal(10,2)', 'text[]', 'decimal(38,0)[]', 'timestamptz'])
       assert.equal(formatType(parseType(type)!), type)
   })
 
-  it('are refused where they are none', () => {
+  it('are refused if they are invalid', () => {
     for (const type of [
       '',
       'int8',
@@ -77,7 +77,7 @@ describe('a column that must hold two types', () => {
 })
 
 describe('types of PostgreSQL', () => {
-  it('have a neutral one, and come back as what they were', () => {
+  it('have a neutral one, and survive a round trip', () => {
     const cases: Record<string, ColumnType> = {
       bigint: 'int64',
       'numeric(10,2)': 'decimal(10,2)',
@@ -99,7 +99,7 @@ describe('types of PostgreSQL', () => {
       assert.equal(declaredType(describeColumn('a', type)), type)
   })
 
-  it('are chosen by the neutral one where the column comes from elsewhere', () => {
+  it('are derived from the neutral one if the column comes from elsewhere', () => {
     const column: Column = {
       name: 'a',
       type: 'decimal(10,2)',
@@ -111,7 +111,7 @@ describe('types of PostgreSQL', () => {
     assert.equal(postgresType('decimal(2000,2)'), 'numeric')
   })
 
-  it('widen where a value would be rounded, cut or moved, and stay where PostgreSQL decides', () => {
+  it('widen if a value would be rounded, truncated or shifted, and stay if PostgreSQL decides', () => {
     const cases: [have: string, declared: string, becomes: string | null][] = [
       ['int4', 'int8', 'int8'],
       ['int8', 'int4', null],
@@ -156,7 +156,7 @@ describe('types of PostgreSQL', () => {
   })
 })
 
-it('a float is one that gives every digit back', () => {
+it('a number fits a float if every digit survives', () => {
   for (const text of ['0.1', '-0', '1e300', '0.30000000000000004', '123456789012345', '5e-324'])
     assert.ok(fitsFloat64(text), text)
   for (const text of ['0.1234567890123456789', '9007199254740993', '1e400', '1e-400'])
@@ -218,7 +218,7 @@ describe('the text form of typed rows', () => {
   })
   after(() => p?.close())
 
-  it('is what PostgreSQL gives, and what it takes without a change', async () => {
+  it('is what PostgreSQL writes, and what it reads unchanged', async () => {
     await p.query(`CREATE TABLE typed AS SELECT ${values.map(([, sql], at) => `${sql} AS c${at}`).join(', ')}`)
     const taken: Page[] = []
     let columns: Column[] | null = null
@@ -255,7 +255,7 @@ describe('the text form of typed rows', () => {
     assert.deepEqual(after, before)
   })
 
-  it('is the same in JSON lines, but for what JSON has of its own', async () => {
+  it('is the same in JSON lines, except where JSON has its own notation', async () => {
     const inJson = ([type, , text]: (typeof values)[number]): string => {
       if (text === null) return 'null'
       if (type === 'json') return text
@@ -292,7 +292,7 @@ describe('the text form of typed rows', () => {
     )
   })
 
-  it('is what DuckDB reads by itself, but for lists', async () => {
+  it('is what DuckDB parses, except for lists', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'sluice-types-'))
     const engine = await openEngine(folder, AbortSignal.timeout(20_000))
     try {
@@ -312,7 +312,7 @@ describe('the text form of typed rows', () => {
       const plain = values.map(([type], at) => ({ type, at })).filter(({ type }) => !type.endsWith('[]'))
       const names = values.map((_, at) => `'c${at}': 'VARCHAR'`).join(', ')
       const rows = `read_csv(${quoteText(file)}, delim = '\t', quote = '', escape = '', nullstr = '\\N', header = false, auto_detect = false, columns = {${names}})`
-      // Backslashes last: what they escape was put in place before.
+      // Backslashes last: what they escape has already been replaced.
       const decode = (cell: string) =>
         `replace(replace(replace(replace(${cell}, '\\\\', chr(1)), '\\t', chr(9)), '\\n', chr(10)), chr(1), '\\')`
       const cells = plain.map(
