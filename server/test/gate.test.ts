@@ -13,7 +13,7 @@ const gateOf = (options: Partial<GateOptions>) =>
   })
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-test('a flood of one key does not hold up another', async () => {
+test('a flood of one key does not delay another', async () => {
   const gate = gateOf({})
   const order: string[] = []
   const leaving: (() => void)[] = []
@@ -34,7 +34,7 @@ test('a flood of one key does not hold up another', async () => {
   assert.ok(order.indexOf('b2') < order.indexOf('a4'))
 })
 
-test('a line that is too long is refused, of one key and over all', async () => {
+test('a queue that is too long is refused, per key and overall', async () => {
   const gate = gateOf({ total: 1, perKey: 1, waitingPerKey: 1, waitingTotal: 2 })
   const leave = await gate.enter('a')
   const second = gate.enter('a')
@@ -47,7 +47,7 @@ test('a line that is too long is refused, of one key and over all', async () => 
   ;(await gate.enter('c'))()
 })
 
-test('leaving twice makes room once', async () => {
+test('leaving twice frees one slot', async () => {
   const gate = gateOf({ total: 1, perKey: 1, waitMs: 50 })
   const leave = await gate.enter('a')
   leave()
@@ -57,7 +57,7 @@ test('leaving twice makes room once', async () => {
   again()
 })
 
-test('who waits too long or goes away leaves the line, and the next one is served', async () => {
+test('a caller that waits too long or disconnects leaves the queue, and the next one is served', async () => {
   const gate = gateOf({ total: 1, perKey: 1, waitMs: 30 })
   const leave = await gate.enter('a')
   await assert.rejects(gate.enter('b'), /time/)

@@ -8,7 +8,7 @@ import { DataFolderInUse, lockDataFolder, makeDataFolder, readOrMakeSecrets } fr
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-folder-'))
 after(() => rmSync(folder, { recursive: true, force: true }))
 
-test('one service uses a data folder at a time, by whichever path it came', async () => {
+test('only one service uses a data folder at a time, whatever path it uses', async () => {
   const data = makeDataFolder(path.join(folder, 'data'))
   assert.equal(statSync(data).mode & 0o777, 0o700)
   const link = path.join(folder, 'link')
@@ -26,23 +26,23 @@ test('one service uses a data folder at a time, by whichever path it came', asyn
   await (await lockDataFolder(data))()
 })
 
-test('secrets are made once, for their owner alone', () => {
+test('secrets are generated once, readable only by their owner', () => {
   const first = readOrMakeSecrets(folder)
   assert.equal(statSync(path.join(folder, 'secrets.json')).mode & 0o777, 0o600)
   assert.deepEqual(readOrMakeSecrets(folder), first)
   assert.ok(Object.values(first).every((secret) => secret.length >= 32))
 })
 
-test('broken secrets are not replaced by new ones that open nothing', () => {
+test('broken secrets are not replaced by new ones that decrypt nothing', () => {
   writeFileSync(path.join(folder, 'secrets.json'), '{ "jwt_secret"')
   assert.throws(() => readOrMakeSecrets(folder), /cannot be read .*restore the file from a backup/)
 })
 
-test('a folder that cannot be created or written to says which setting to change, and is not tried for ever', () => {
+test('a folder that cannot be created or written to names the setting to change, and is not retried forever', () => {
   const file = path.join(folder, 'file')
   writeFileSync(file, '')
   symlinkSync(path.join(folder, 'nowhere/at/all'), path.join(folder, 'dangling'))
-  // Below /proc the kernel says that the folder above is missing, although it is there.
+  // Below /proc the kernel reports that the parent folder is missing, although it exists.
   for (const hopeless of [file, path.join(file, 'data'), path.join(folder, 'dangling/data'), '/proc/nowhere/data'])
     assert.throws(
       () => makeDataFolder(hopeless),
@@ -50,7 +50,7 @@ test('a folder that cannot be created or written to says which setting to change
     )
   const closed = path.join(folder, 'closed')
   mkdirSync(closed, { mode: 0o500 })
-  // Root may write to any folder, except where nobody may.
+  // Root may write to any folder, except where writing is impossible.
   const readOnly = process.getuid?.() === 0 ? '/proc' : closed
   assert.throws(() => {
     readOrMakeSecrets(makeDataFolder(readOnly))

@@ -34,7 +34,7 @@ after(async () => {
 const address = ({ port, user, password }: PostgresServer, parameters: string, host = '127.0.0.1') =>
   `postgres://${user}:${password}@${host}:${port}/postgres?${parameters}`
 
-/** Whether the connection that the address stands for is encrypted. */
+/** Whether the connection to this address is encrypted. */
 async function isEncrypted(server: PostgresServer, parameters: string, host?: string): Promise<boolean> {
   const connection = await chooseConnection(readDatabaseUrl(address(server, parameters, host)))
   const db = connectDatabase(connection, 2, () => {})
@@ -64,14 +64,14 @@ describe('sslmode in DATABASE_URL', () => {
     await assert.rejects(isEncrypted(secure, 'sslmode=require&sslrootcert=system'), /certificate/)
   })
 
-  test('prefer encrypts where the server can, disable never', async () => {
+  test('prefer encrypts if the server can, disable never', async () => {
     assert.equal(await isEncrypted(secure, 'sslmode=prefer'), true)
     assert.equal(await isEncrypted(plain, 'sslmode=prefer'), false)
     assert.equal(await isEncrypted(secure, 'sslmode=disable'), false)
     assert.equal(await isEncrypted(secure, ''), false, 'without sslmode it is as before')
   })
 
-  test('allow encrypts only where the server insists', async (t) => {
+  test('allow encrypts only if the server insists', async (t) => {
     assert.equal(await isEncrypted(secure, 'sslmode=allow'), false)
     const strict = await startServer(tls, { ...files, 'pg_hba.conf': 'hostssl all all 127.0.0.1/32 scram-sha-256\n' })
     t.after(() => strict.stop())
@@ -79,13 +79,13 @@ describe('sslmode in DATABASE_URL', () => {
     assert.equal(await isEncrypted(strict, 'sslmode=allow'), true)
   })
 
-  test('that is unknown, and a file that is not there, are one sentence', () => {
+  test('an unknown mode, or a missing file, is reported in one sentence', () => {
     const read = (parameters: string) => readDatabaseUrl(`postgres://user@host/db?${parameters}`)
     assert.throws(() => read('sslmode=sometimes'), /DATABASE_URL: sslmode must be one of disable, allow, prefer, /)
     assert.throws(() => read('sslmode=verify-ca&sslrootcert=/nowhere.crt'), /DATABASE_URL: sslrootcert cannot be read/)
   })
 
-  test('leaves the rest of the address as it is', () => {
+  test('leaves the rest of the address unchanged', () => {
     const { connection } = readDatabaseUrl('postgres://a%40b:p%2Fw@host:6432/d%20b?sslmode=require&application_name=x')
     assert.equal(connection.connectionString, 'postgres://a%40b:p%2Fw@host:6432/d%20b?application_name=x')
   })

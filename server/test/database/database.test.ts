@@ -7,13 +7,13 @@ const { db, connection, drop } = await cloneDatabase(3)
 after(drop)
 await db.execute(sql`CREATE TABLE notes (id int PRIMARY KEY, at timestamptz, size bigint)`)
 
-/** Ends connections as a restart or a network would. */
+/** Ends connections as a restart or a network failure would. */
 const breakConnections = (query: string) =>
   db.execute(sql`
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE ${query}`)
 
-test('timestamps come as ISO 8601 in UTC with all digits, and big integers as numbers', async () => {
+test('timestamps are ISO 8601 in UTC with all digits, and big integers are numbers', async () => {
   await db.execute(sql`INSERT INTO notes VALUES (1, '2026-03-29 03:04:05.678901+02', 9007199254740991)`)
   assert.deepEqual(await db.first(sql`SELECT at, size FROM notes WHERE id = ${1}`), {
     at: '2026-03-29T01:04:05.678901Z',
@@ -22,7 +22,7 @@ test('timestamps come as ISO 8601 in UTC with all digits, and big integers as nu
   assert.equal(await db.first(sql`SELECT 1 FROM notes WHERE id = ${99}`), null)
 })
 
-test('a transaction that fails leaves nothing, and its error is the one that was thrown', async () => {
+test('a failed transaction leaves nothing, and its error is the one that was thrown', async () => {
   const failed = db.transaction(async (tx) => {
     await tx.execute(sql`INSERT INTO notes (id) VALUES (${2})`)
     await tx.execute(sql`INSERT INTO notes (id) VALUES (${2})`)
@@ -31,7 +31,7 @@ test('a transaction that fails leaves nothing, and its error is the one that was
   assert.equal(await db.first(sql`SELECT 1 FROM notes WHERE id = ${2}`), null)
 })
 
-test('a connection that is lost in the middle of a transaction fails it alone', async () => {
+test('a connection lost in the middle of a transaction only fails that transaction', async () => {
   const lost = db.transaction(async (tx) => {
     await tx.execute(sql`INSERT INTO notes (id) VALUES (${3})`)
     await breakConnections('INSERT INTO notes%')

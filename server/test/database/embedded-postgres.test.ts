@@ -18,7 +18,7 @@ import { findProcesses, startProgram, waitUntilGone } from '../harness/processes
 const run = promisify(execFile)
 const isRoot = process.getuid!() === 0
 const NOBODY = 65_534
-/** Containers run as any number, which has no name. */
+/** Containers run as any uid, which has no name. */
 const NAMELESS = 12_345
 
 const folders: string[] = []
@@ -37,7 +37,7 @@ async function withDatabase<T>(server: EmbeddedPostgres, work: (db: Database) =>
 
 const PASSWORD = 'a password'
 
-test('it keeps its data over a restart, asks for the password and listens on a socket alone', async () => {
+test('it keeps its data across a restart, requires the password and only listens on a socket', async () => {
   const folder = await makeFolder()
   assert.equal((await stat(folder)).mode & 0o777, 0o700, 'the folder of this test is closed to other users')
   const first = await startEmbeddedPostgres(folder, PASSWORD)
@@ -73,7 +73,7 @@ for (const uid of [NOBODY, NAMELESS])
     assert.deepEqual(await waitUntilGone(() => findProcesses(folder), 2000), [])
   })
 
-test('root starts it as nobody where user namespaces are closed, and as itself again when they open', {
+test('root starts it as nobody if user namespaces are disabled, and as itself again when they are enabled', {
   skip: !isRoot && 'only root changes the user',
 }, async () => {
   const folder = await makeFolder()
@@ -109,7 +109,7 @@ async function initializeFromClosedFolder({ command: [command, ...args] }: Launc
   await run(command!, [...args, path.join(closed, 'native/bin/initdb'), '-D', cluster, '--no-sync', '--locale=C'])
 }
 
-test('a path too long for a socket works, and nobody can put a link where the socket goes', async () => {
+test('a path too long for a socket works, and no other user can put a link where the socket goes', async () => {
   const folder = path.join(await makeFolder(), 'x'.repeat(60), 'y'.repeat(60))
   await mkdir(folder, { recursive: true })
   const { host } = embeddedConnection(folder, PASSWORD)
@@ -135,13 +135,13 @@ test('data of another major version is left alone, and the error says what to do
   assert.deepEqual(await readdir(path.join(folder, 'postgres')), ['PG_VERSION'])
 })
 
-test('a server that a killed service left behind is stopped, and its data is there', async () => {
+test('a server left behind by a killed service is stopped, and its data is there', async () => {
   const folder = await makeFolder()
   const first = await startEmbeddedPostgres(folder, PASSWORD)
   await withDatabase(first, (db) => db.execute(sql`CREATE TABLE kept AS SELECT 7 AS id`))
   await first.stop()
   const cluster = path.join(folder, 'postgres')
-  // Started without PDEATHSIG and without the lock, as one that nobody ends.
+  // Started without PDEATHSIG and without the lock, so that nothing ends it.
   const launcher = isRoot ? (await chooseLauncher()).command : ['env']
   const bare = launcher.filter((word, index) => !['--pdeathsig', 'QUIT'].includes(word) || index === 0)
   const [command, ...args] = [...bare, path.join(await findBinaries(), 'bin/postgres')]
@@ -165,7 +165,7 @@ test('a server that a killed service left behind is stopped, and its data is the
   await second.stop()
 })
 
-test('pid files that a killed server left are stale, even when their number was given to another process', async () => {
+test('pid files left by a killed server are stale, even if their pid was reused', async () => {
   const folder = await makeFolder()
   await (await startEmbeddedPostgres(folder, PASSWORD)).stop()
   const stale = `${process.pid}\n${folder}/postgres\n0\n5432\n${folder}/socket\n\n\n`
@@ -178,14 +178,14 @@ test('pid files that a killed server left are stale, even when their number was 
 test('a server in another container, which cannot be seen, is not disturbed', async () => {
   const folder = await makeFolder()
   const server = await startEmbeddedPostgres(folder, PASSWORD)
-  // What that start sees is the lock alone: it finds no process to stop.
+  // That start only sees the lock: it finds no process to stop.
   await writeFile(path.join(folder, 'postgres/postmaster.pid'), '')
   await assert.rejects(startEmbeddedPostgres(folder, PASSWORD), /on another machine or in another container, is using/)
   assert.deepEqual(await withDatabase(server, (db) => db.first(sql`SELECT 1 AS one`)), { one: 1 })
   await server.stop()
 })
 
-test('the links between its libraries are made when npm ran no install scripts', async () => {
+test('the links between its libraries are created if npm ran no install scripts', async () => {
   const native = await findBinaries()
   const root = await makeFolder()
   await cp(native, path.join(root, 'native'), {

@@ -34,7 +34,7 @@ const staleIn = async () =>
     sql`SELECT count(*) AS n FROM saved_connectors WHERE substr(config_box, 2, 4) <> ${onlyNew.currentKeyId}`,
   ))!.n
 
-test('every sealed column of the schema is known to the rotation', async () => {
+test('the rotation covers every encrypted column of the schema', async () => {
   const rows = await db.query<{ table: string; column: string }>(sql`
     SELECT table_name AS table, column_name AS column FROM information_schema.columns
      WHERE table_schema = 'public' AND column_name LIKE '%\\_box' ORDER BY 1, 2`)
@@ -42,7 +42,7 @@ test('every sealed column of the schema is known to the rotation', async () => {
   assert.deepEqual(rows, known)
 })
 
-test('a rotation that is interrupted goes on where it stopped, and in the end the old key is not needed', async () => {
+test('an interrupted rotation continues where it stopped, and in the end the old key is not needed', async () => {
   const ids = await Promise.all(Array.from({ length: 450 }, (_, index) => saved(`value ${index}`)))
   const stop = new AbortController()
   await rotateKeys(db, ring, () => stop.abort(), stop.signal)
@@ -57,11 +57,11 @@ test('a rotation that is interrupted goes on where it stopped, and in the end th
   assert.equal((await rotateKeys(db, ring, () => {}, never))[0]!.sealed, 0, 'nothing is left to do')
 })
 
-test('what somebody saves while it runs is not overwritten', async () => {
+test('concurrent saves are not overwritten', async () => {
   const id = await saved('before')
   const place = { organization_id, column: 'saved_connectors.config_box', row_id: id }
   const newer = old.seal(place, { value: 'saved in between' })
-  // The rotation has opened the old value and waits for the row; then the other commits.
+  // The rotation has decrypted the old value and waits for the row; then the other transaction commits.
   const { rotation } = await db.transaction(async (tx) => {
     await tx.execute(sql`SELECT 1 FROM saved_connectors WHERE id = ${id} FOR UPDATE`)
     const started = rotateKeys(db, ring, () => {}, never)
@@ -82,7 +82,7 @@ async function waitForLock(): Promise<void> {
   }
 }
 
-test('what no key opens is named and left as it is, and the rest goes on', async () => {
+test('what no key decrypts is reported and left unchanged, and the rest continues', async () => {
   const [lost, good] = [await saved('lost'), await saved('good')]
   const foreign = createSecretBox(['a key that nobody remembers any more'])
   const sealed = foreign.seal({ organization_id, column: 'saved_connectors.config_box', row_id: lost }, { value: 'x' })

@@ -12,7 +12,7 @@ const backends = async () =>
     )
   ).map((row) => row.pid)
 
-/** Messages in the order of their arrival, to be waited for. */
+/** Messages in order of arrival, which can be awaited. */
 function inbox(): { put(payload: string): void; next(): Promise<string> } {
   const arrived: string[] = []
   const waiting: ((payload: string) => void)[] = []
@@ -27,7 +27,7 @@ function inbox(): { put(payload: string): void; next(): Promise<string> } {
   }
 }
 
-test('all who listen share one connection, and a broken one is made again', async () => {
+test('all subscribers share one connection, and a broken one is reopened', async () => {
   const [first, second, gaps] = [inbox(), inbox(), inbox()]
   const stopFirst = await db.listen('news', first.put, () => gaps.put('gap'))
   const stopSecond = await db.listen('news', second.put)
@@ -48,7 +48,7 @@ test('all who listen share one connection, and a broken one is made again', asyn
   await stopSecond()
 })
 
-test('a subscription that fails leaves one connection to the others', async () => {
+test('a failed subscription leaves the connection to the others', async () => {
   const [news, gaps] = [inbox(), inbox()]
   const stop = await db.listen('news', news.put, () => gaps.put('gap'))
   assert.equal(await gaps.next(), 'gap')

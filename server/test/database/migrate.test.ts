@@ -47,19 +47,19 @@ test('a migration that was changed after it had been applied is refused', () =>
     await assert.rejects(migrate(db), /0001-\S+ was changed after it had been applied/)
   }))
 
-test('a database of a newer version is refused and left as it is', () =>
+test('a database of a newer version is refused and left unchanged', () =>
   withEmptyDatabase(async (db) => {
     await migrate(db)
     await db.execute(sql`INSERT INTO schema_migrations (number, name, checksum) VALUES (9999, '9999-future.sql', 'x')`)
     await assert.rejects(migrate(db), /migrated by a newer Sluice \(it has 9999-future\.sql\)/)
   }))
 
-test('every migration has a number of its own', () => {
+test('every migration has a unique number', () => {
   const numbers = migrations.map(({ number }) => number)
   assert.deepEqual(numbers, [...new Set(numbers)])
 })
 
-test('a long reader holds up a migration, and the migration nobody for long', () =>
+test('a long reader delays a migration, but the migration delays no one for long', () =>
   withEmptyDatabase(async (db, connect) => {
     await db.execute(
       script(
@@ -85,10 +85,10 @@ test('a long reader holds up a migration, and the migration nobody for long', ()
     assert.equal(await migrating, migrations.length - 4)
   }))
 
-test('a missing right is one sentence with the GRANT that helps', () =>
+test('a missing privilege is one sentence with the GRANT that helps', () =>
   withEmptyDatabase(async (db, _connect, connection) => {
     const role = `guest_${process.pid}`
-    // As it is by itself from PostgreSQL 15 on.
+    // The default since PostgreSQL 15.
     await db.execute(script('REVOKE CREATE ON SCHEMA public FROM PUBLIC'))
     await db.execute(script(`CREATE ROLE ${role} LOGIN PASSWORD 'guest'`))
     const guest = connectDatabase({ ...connection, user: role, password: 'guest' }, 2, () => {})

@@ -1,4 +1,4 @@
-/** What is between Sluice and its database shows at the start, in one sentence. */
+/** Problems between Sluice and its database are reported at start, in one sentence. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { connectDatabase, script, sql } from '../../src/database/database.ts'
@@ -22,7 +22,7 @@ async function through(filter: Filter, work: (db: ReturnType<typeof connectDatab
   }
 }
 
-test('a pooler that passes everything on but `options` is fine, whatever zone the database is in', async () => {
+test('a pooler that passes on everything except `options` works, whatever zone the database is in', async () => {
   await db.execute(script(`ALTER DATABASE ${database} SET TimeZone = 'Europe/Berlin'`))
   await db.execute(script(`ALTER DATABASE ${database} SET DateStyle = 'SQL, DMY'`))
   await through({ parameters: ['options'] }, async (far) => {
@@ -44,7 +44,7 @@ test('one that changes the time zone is refused', () =>
 test('one that loses notifications, as in transaction mode, is refused', () =>
   through({ notifications: true }, (far) => assert.rejects(requireDatabase(far), /pool_mode = session/)))
 
-test('a database that cannot be written is refused', async () => {
+test('a read-only database is refused', async () => {
   await db.execute(script(`ALTER DATABASE ${database} SET default_transaction_read_only = on`))
   const own = connectDatabase(connection, 2, () => {})
   try {

@@ -4,7 +4,7 @@ import { join, raw, type Statement, sql } from '../../src/database/sql.ts'
 
 const plain = ({ text, values }: Statement) => ({ text, values })
 
-test('a value becomes a parameter, a statement is spliced in, and parameters are numbered through', () => {
+test('a value becomes a parameter, a statement is spliced in, and parameters are numbered consecutively', () => {
   const inner = sql`b = ${2} AND c = ${'x'}`
   assert.deepEqual(plain(sql`SELECT ${1} WHERE ${inner} LIMIT ${3}`), {
     text: 'SELECT $1 WHERE b = $2 AND c = $3 LIMIT $4',
@@ -36,14 +36,14 @@ test('one template with different parts gives different texts, and the same part
   assert.notEqual(second.name, first.name)
 })
 
-test('a value and a statement in the same place are told apart', () => {
+test('a value and a statement in the same place are distinguished', () => {
   const pick = (what: unknown) => sql`SELECT ${what}, ${raw('x')}`
   assert.equal(pick(1).text, 'SELECT $1, x')
   assert.equal(pick(raw('y')).text, 'SELECT y, x')
   assert.equal(pick(2).text, 'SELECT $1, x')
 })
 
-test('a template with many different parts stays right', () => {
+test('a template with many different parts stays correct', () => {
   const wrap = (inner: Statement) => sql`SELECT * FROM (${inner}) AS t WHERE a = ${1}`
   for (let round = 0; round < 2; round++)
     for (let index = 0; index < 100; index++)

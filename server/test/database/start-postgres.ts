@@ -1,4 +1,6 @@
-/** Started by tests as another user: starts the embedded server in a folder, says who it runs as, and stops it. */
+/**
+ * Started by tests as another user: starts the embedded server in a folder, prints which user it runs as, and stops it.
+ */
 import { connectDatabase, sql } from '../../src/database/database.ts'
 import { startEmbeddedPostgres } from '../../src/database/embedded-postgres.ts'
 

@@ -9,11 +9,11 @@ const { app, services } = await startApp()
 const documents = await makeDocuments(app, services.db)
 
 for (const [file, text] of documents)
-  test(`${file} says what the program does`, async () => {
+  test(`${file} matches the program`, async () => {
     const written = await readFile(path.join(root, file), 'utf8').catch(() => '')
     assert.equal(written, text, `${file} is stale: run \`npm run docs\` and commit what it wrote`)
   })
 
-test('no page is left of a connector that is gone', async () => {
+test('no page of a removed connector is left', async () => {
   assert.deepEqual(await findSuperfluous(documents), [], 'run `npm run docs` and commit what it removed')
 })

@@ -20,7 +20,7 @@ test('every link between the pages leads somewhere', () => {
       assert.ok(existsSync(path.join(root, path.dirname(page), target!)), `${page} links to ${target}`)
 })
 
-test('CI runs exactly the command that the README gives', () => {
+test('CI runs exactly the command from the README', () => {
   const command = 'npm ci && npm test'
   assert.ok(readme.includes(`\n${command}\n`))
   assert.equal(read('.ci/run').trim().split('\n').at(-1), command)
@@ -33,7 +33,7 @@ test('the settings in the README exist', () => {
   for (const [, name] of named) assert.ok(name! in settings, name)
 })
 
-test('the first steps of the README work as they stand', async () => {
+test('the first steps of the README work as written', async () => {
   const app = await startApp()
   const bodies = [...readme.matchAll(/-d '(\{[\s\S]*?\})'/g)].map(([, body]) => body!)
   assert.equal(bodies.length, 3)
@@ -52,6 +52,6 @@ test('the first steps of the README work as they stand', async () => {
   assert.equal(accepted.status, 200, accepted.text)
 })
 
-test('the lock file names no address of a registry', () => {
+test('the lock file contains no registry address', () => {
   assert.ok(!read('package-lock.json').includes('"resolved": "http'))
 })

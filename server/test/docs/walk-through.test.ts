@@ -1,7 +1,7 @@
 /**
- * The code of docs/connectors.md: written into a copy of the tree where the page says, compiled, and run through the same
- * suites as every connector. So the page works as it stands, and a new system is its folder, a line in the registry and its
- * fixture.
+ * The code of docs/connectors.md: written into a copy of the tree where the page says, compiled, and run through the
+ * same suites as every connector. So the page works as written, and a new system only needs its folder, a line in the
+ * registry and its fixture.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -22,7 +22,7 @@ const blocks = [...page.matchAll(/^```ts\n\/\/ (server\/\S+)\n([\s\S]*?)^```$/gm
 const copy = mkdtempSync(path.join(tmpdir(), 'sluice-walk-through-'))
 after(() => rmSync(copy, { recursive: true }))
 
-/** Everything of the tree is linked but the folders that the page adds to. */
+/** Everything in the tree is linked except the folders that the page adds to. */
 function linkTree(from: string, to: string, open: readonly string[]): void {
   mkdirSync(to, { recursive: true })
   for (const name of readdirSync(from)) {

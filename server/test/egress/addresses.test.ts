@@ -43,12 +43,12 @@ const closed: Record<string, string[]> = {
 }
 
 for (const [kind, addresses] of Object.entries(closed)) {
-  test(`${kind} addresses are recognised in every form`, () => {
+  test(`${kind} addresses are recognised in every notation`, () => {
     for (const address of addresses) assert.equal(kindOf(address), kind, address)
   })
 }
 
-test('public addresses are recognised, at the edges of the closed ranges too', () => {
+test('public addresses are recognised, including at the edges of the closed ranges', () => {
   const open = [
     ...['1.1.1.1', '8.8.8.8', '9.255.255.255', '11.0.0.0', '100.63.255.255', '100.128.0.0', '126.255.255.255'],
     ...['128.0.0.0', '169.253.255.255', '169.255.0.0', '172.15.255.255', '172.32.0.0', '192.167.255.255'],
@@ -58,7 +58,7 @@ test('public addresses are recognised, at the edges of the closed ranges too', (
   for (const address of open) assert.equal(kindOf(address), null, address)
 })
 
-test('what is no plain address is not read as one', () => {
+test('what is not a plain address is not parsed as one', () => {
   for (const text of [
     '',
     'localhost',
@@ -73,7 +73,7 @@ test('what is no plain address is not read as one', () => {
     assert.equal(parseAddress(text), null, text)
 })
 
-test('every way of writing an IPv6 address reads the same', () => {
+test('every notation of an IPv6 address parses the same', () => {
   fc.assert(
     fc.property(fc.ipV6(), (text) => {
       const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1)
@@ -82,7 +82,7 @@ test('every way of writing an IPv6 address reads the same', () => {
   )
 })
 
-test('a range holds exactly the addresses that share its prefix', () => {
+test('a range contains exactly the addresses that share its prefix', () => {
   fc.assert(
     fc.property(fc.nat(0xffffffff), fc.integer({ min: 0, max: 32 }), fc.nat(0xffffffff), (base, prefix, other) => {
       const range = { family: 4 as const, value: BigInt(base), prefix }
@@ -94,7 +94,7 @@ test('a range holds exactly the addresses that share its prefix', () => {
   )
 })
 
-test('a range in mapped form is the IPv4 range', () => {
+test('a range in mapped notation is the IPv4 range', () => {
   assert.deepEqual(parseRange('::ffff:10.0.0.0/104'), parseRange('10.0.0.0/8'))
   for (const text of ['10.0.0.0/33', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/-1', 'fd00::/129', '::ffff:10.0.0.0/8'])
     assert.equal(parseRange(text), null, text)

@@ -4,7 +4,7 @@ import { parseAllow } from '../../src/egress/allow-list.ts'
 import { createGuard } from '../../src/egress/guard.ts'
 import { EgressRefused } from '../../src/egress/policy.ts'
 
-/** Whether a connection to `host`, resolved to `address`, gets out. */
+/** Whether a connection to `host`, resolved to `address`, is allowed. */
 function permits(
   allow: string[],
   host: string,
@@ -34,7 +34,7 @@ test('EGRESS_ALLOW is a comma separated list of addresses, CIDRs and names with 
   assert.deepEqual(parseAllow(''), { allow: [] })
 })
 
-test('entries that cannot be read are named', () => {
+test('entries that cannot be parsed are named', () => {
   for (const entry of [
     '10.0.0.0/40',
     'host:0',
@@ -61,7 +61,7 @@ test('a CIDR opens its addresses under any name, a port rule only its port', () 
   assert.equal(permits(['[fd00::1]:5432'], 'db', 'fd00::1', 5432), true)
 })
 
-test('a name opens whatever it leads to, and no other name', () => {
+test('a name opens whatever it resolves to, and no other name', () => {
   assert.equal(permits(['DB.internal'], 'db.internal', '10.0.0.5'), true)
   assert.equal(permits(['db.internal'], 'evil.example', '10.0.0.5'), false)
   assert.equal(permits(['db.internal'], 'db.internal.evil.example', '10.0.0.5'), false)
@@ -70,7 +70,7 @@ test('a name opens whatever it leads to, and no other name', () => {
   assert.equal(permits(['*.corp.example'], 'evilcorp.example', '10.0.0.5'), false)
 })
 
-test('metadata services open only for their own address', () => {
+test('metadata services are only opened by their own address', () => {
   assert.equal(permits(['169.254.0.0/16', '0.0.0.0/0', 'meta.example'], 'meta.example', '169.254.169.254'), false)
   assert.equal(permits(['fd00::/8'], 'meta.example', 'fd00:ec2::254'), false)
   assert.equal(permits(['169.254.169.254'], 'meta.example', '169.254.169.254'), true)

@@ -1,4 +1,7 @@
-/** A self-signed certificate for a loopback TLS server, written in DER by hand: Node signs but does not issue. */
+/**
+ * A self-signed certificate for a loopback TLS server, encoded in DER by hand, because Node can sign but not issue
+ * certificates.
+ */
 import { generateKeyPairSync, sign } from 'node:crypto'
 
 function der(tag: number, ...parts: Uint8Array[]): Buffer {

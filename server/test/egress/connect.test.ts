@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { createEgress, type EgressOptions } from '../../src/egress/policy.ts'
 
-/** Greets, so that a test sees whether it was reached. */
+/** Sends a greeting, so that a test sees whether it was reached. */
 let server: Server
 let port: number
 const accepted = new Set<Socket>()
@@ -30,14 +30,14 @@ function open(options: Partial<EgressOptions> = {}) {
 const noLookup = async () => assert.fail('a literal address is not looked up')
 
 describe('connect', () => {
-  test('gives a connected socket for an allowed address', async () => {
+  test('returns a connected socket for an allowed address', async () => {
     const socket = await open({ lookup: noLookup }).connect('127.0.0.1', port)
     const [greeting] = await once(socket, 'data')
     assert.equal(String(greeting), 'hello')
     socket.destroy()
   })
 
-  test('reaches a name by its checked answer', async () => {
+  test('reaches a name at its checked answer', async () => {
     const asked: string[] = []
     const lookup = async (host: string) => {
       asked.push(host)
@@ -50,7 +50,7 @@ describe('connect', () => {
   })
 
   test('a name that changes its answer after the check is still reached at the checked one', async () => {
-    // The classic rebinding server: public first, then ours. Asked once, it has no second answer to give.
+    // The classic rebinding server: public first, then ours. It is asked only once, so it never gives a second answer.
     const answers = [[{ address: '127.0.0.1', family: 4 }], [{ address: '10.0.0.5', family: 4 }]]
     const egress = open({ lookup: async () => answers.shift() ?? assert.fail('asked too often') })
     const socket = await egress.connect('rebind.example', port)
@@ -63,7 +63,7 @@ describe('connect', () => {
     })
   })
 
-  test('of several answers only those that pass are dialled', async () => {
+  test('only answers that pass are dialled', async () => {
     const answers = [
       { address: '10.255.255.1', family: 4 },
       { address: 'fe80::1%lo', family: 6 },
@@ -74,7 +74,7 @@ describe('connect', () => {
     socket.destroy()
   })
 
-  test('a name whose every answer is closed is refused without naming the addresses', async () => {
+  test('a name with only closed answers is refused without revealing the addresses', async () => {
     const lookup = async () => [
       { address: '10.0.0.5', family: 4 },
       { address: '::ffff:10.0.0.6', family: 6 },
@@ -86,7 +86,7 @@ describe('connect', () => {
     })
   })
 
-  test('every way of writing loopback is refused where it is not allowed', async () => {
+  test('every notation of loopback is refused unless allowed', async () => {
     const egress = createEgress({ allow: [], self: [] })
     for (const host of [
       '127.0.0.1',
@@ -107,7 +107,7 @@ describe('connect', () => {
       await assert.rejects(egress.connect(host, port), { name: 'EgressRefused', reason: 'address' }, host)
   })
 
-  test('hosts that are none are refused before anything is looked up', async () => {
+  test('invalid hosts are refused before anything is resolved', async () => {
     const egress = open({ lookup: async () => assert.fail('looked up') })
     for (const host of ['/var/run/postgresql', '@abstract'])
       await assert.rejects(egress.connect(host, port), { reason: 'unix_socket' }, host)
@@ -131,7 +131,7 @@ describe('connect', () => {
       await assert.rejects(egress.connect('127.0.0.1', wrong), { reason: 'port' }, String(wrong))
   })
 
-  test('our own database is refused by the address of its name too; a public name of ours does not close others', async () => {
+  test('our own database is also refused by the address of its name; a public name of ours does not close others', async () => {
     const lookup = async (host: string) => {
       if (host === 'gone.internal') throw new Error('no such name')
       return [{ address: '127.0.0.1', family: 4 }]
@@ -147,13 +147,13 @@ describe('connect', () => {
     socket.destroy()
   })
 
-  test('the service itself is refused though loopback is allowed', async () => {
+  test('the service itself is refused although loopback is allowed', async () => {
     const egress = open({ self: [{ host: '127.0.0.1', port }] })
     for (const host of ['127.0.0.1', '::ffff:127.0.0.1', 'localhost'])
       await assert.rejects(egress.connect(host, port), { name: 'EgressRefused' }, host)
   })
 
-  test('a driver that calls connect again dials nothing', async () => {
+  test('a driver that calls connect again does not dial', async () => {
     const socket = await open().connect('127.0.0.1', port)
     const before = socket.localPort
     socket.connect(port, '127.0.0.1')
@@ -182,7 +182,7 @@ describe('connect', () => {
     await assert.rejects(open({ lookup: async () => [] }).connect('no.example', 1), { reason: 'dns' })
   })
 
-  test('a slow resolver ends with the time-out, a cancelled one at once', async () => {
+  test('a slow resolver ends with the timeout, a cancelled one at once', async () => {
     const egress = open({ lookup: () => new Promise(() => {}) })
     await assert.rejects(egress.connect('slow.example', port, { timeoutMs: 20 }), {
       name: 'EgressFailed',

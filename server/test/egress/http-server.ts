@@ -1,4 +1,4 @@
-/** A server on this machine whose paths each test decides, and an egress that may reach it. */
+/** A server on this machine whose paths are set by each test, and an egress that may reach it. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
@@ -10,7 +10,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => un
 export interface TestServer {
   port: number
   base: string
-  /** The paths that were asked for. */
+  /** The requested paths. */
   seen: string[]
   on(path: string, handler: Handler): void
   serve(path: string, body: Buffer | string, headers?: Record<string, string>): void
@@ -19,7 +19,7 @@ export interface TestServer {
   echo(path: string): void
 }
 
-/** Ends with the test file. */
+/** Closed with the test file. */
 export async function startServer(): Promise<TestServer> {
   const routes = new Map<string, Handler>()
   const seen: string[] = []
@@ -53,7 +53,7 @@ export async function startServer(): Promise<TestServer> {
   }
 }
 
-/** Ends with the test file, at the latest. */
+/** Closed with the test file, at the latest. */
 export function openEgress(options: Partial<EgressOptions> = {}): Egress {
   const egress = createEgress({ allow: ['127.0.0.0/8', '::1'], self: [], ...options })
   after(() => egress.close())

@@ -49,7 +49,7 @@ after(async () => {
   server.close()
 })
 
-test('a server that offers HTTP/2 is spoken to in it, with bodies, compression and redirects', async () => {
+test('a server that offers HTTP/2 is used with it, including bodies, compression and redirects', async () => {
   const get = await egress.fetch(`${base}/`, { headers: { 'x-own': 'yes', connection: 'keep-alive' } })
   assert.deepEqual(JSON.parse(String(get.body)), { version: '2.0', method: 'GET', body: '', seen: 'yes' })
   const post = await egress.fetch(`${base}/`, { method: 'POST', body: 'hello' })
@@ -57,9 +57,9 @@ test('a server that offers HTTP/2 is spoken to in it, with bodies, compression a
   assert.equal((await egress.fetch(`${base}/moved`)).status, 200)
 })
 
-test('requests one after another share its connection', async () => {
+test('sequential requests share its connection', async () => {
   const before = connections
   for (let index = 0; index < 50; index++) await egress.fetch(`${base}/`)
-  // A second one may be opened while the first still ends its stream, never one for each.
+  // A second one may be opened while the first is still closing its stream, but never one per request.
   assert.ok(connections - before <= 2, `${connections - before} more connections`)
 })

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, limitLookups, lookUpAs } from '../../src/egress/lookup.ts'
 
-/** Until everything that can go on has done so. */
+/** Until everything that can progress has done so. */
 const settle = () => new Promise(setImmediate)
 
-test('slow look-ups use a limited number of threads, and an aborted one is not started', async () => {
+test('slow lookups use a limited number of threads, and an aborted one is not started', async () => {
   const begun: string[] = []
   const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
   const lookup = limitLookups((host) => {
@@ -35,7 +35,7 @@ test('slow look-ups use a limited number of threads, and an aborted one is not s
   assert.deepEqual(begun.slice(3), ['f', 'g'], 'both lanes are free again')
 })
 
-test('an organization whose DNS is silent uses one lane, and the others take turns', async () => {
+test('an organization with unresponsive DNS uses one lane, and the others take turns', async () => {
   const begun: string[] = []
   const ends = new Map<string, PromiseWithResolvers<Answer[]>>()
   const lookup = limitLookups((host) => {
@@ -64,7 +64,7 @@ test('an organization whose DNS is silent uses one lane, and the others take tur
   assert.deepEqual(begun.slice(5), ['a2'])
 })
 
-test('the lanes of one egress are not those of another', async () => {
+test('each egress has its own lanes', async () => {
   const silent = Promise.withResolvers<Answer[]>()
   const lookups = [1, 2].map(() => limitLookups(() => silent.promise, 1))
   const begun = lookups.map((lookup) => lookup('a'))

@@ -32,7 +32,7 @@ test('303 changes a PUT but not a HEAD; 301 changes no PUT', () => {
   assert.equal(nextHop({ ...post, method: 'PUT' }, 301, '/b').method, 'PUT')
 })
 
-test('another origin gets no header that could hold a credential', () => {
+test('another origin gets no header that could contain a credential', () => {
   for (const location of [
     'https://other.example/',
     '//other.example/',
@@ -46,16 +46,16 @@ test('another origin gets no body', () => {
   assert.throws(() => nextHop(post, 307, 'https://other.example/'), { name: 'EgressRefused', reason: 'redirect' })
 })
 
-test('https is never left for http', () => {
+test('https is never redirected to http', () => {
   assert.throws(() => nextHop(get, 302, 'http://api.example/'), { reason: 'redirect', message: /from https to http/ })
   assert.equal(nextHop({ ...get, url: new URL('http://a.example/') }, 302, 'https://a.example/').url.protocol, 'https:')
 })
 
-test('a location that is no address is refused', () => {
+test('an invalid location is refused', () => {
   assert.throws(() => nextHop(get, 302, 'https://'), { reason: 'redirect' })
 })
 
-test('headers of the connection are dropped, those that Connection names too', () => {
+test('headers of the connection are dropped, including those that Connection names', () => {
   assert.deepEqual(
     cleanHeaders({
       Host: 'victim',

@@ -1,4 +1,4 @@
-/** The rules of requests. Each is tried in both ways to an answer: collected in memory, and as a stream. */
+/** The rules for requests. Each is tested for both kinds of answers: collected in memory, and as a stream. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
@@ -63,7 +63,7 @@ for (const [way, ask] of Object.entries(ways)) {
       await assert.rejects(ask(egress, base, { method: 'CONNECT' }), { reason: 'method' })
     })
 
-    test('literal addresses in every form are refused where they are closed', async () => {
+    test('literal addresses in every notation are refused if they are closed', async () => {
       const closed = openEgress({ allow: [] })
       for (const host of [
         '127.0.0.1',
@@ -81,7 +81,7 @@ for (const [way, ask] of Object.entries(ways)) {
         await assert.rejects(ask(closed, `http://${host}:${port}/`), { name: 'EgressRefused', reason: 'address' }, host)
     })
 
-    test('a name that leads to a closed address is refused at connect time', async () => {
+    test('a name that resolves to a closed address is refused at connect time', async () => {
       const guarded = openEgress({ lookup: async () => [{ address: '10.0.0.5', family: 4 }] })
       const message =
         'connections to rebind.example (private network) are not allowed; an operator can add it to EGRESS_ALLOW'
@@ -89,7 +89,7 @@ for (const [way, ask] of Object.entries(ways)) {
       await assert.rejects(ask(guarded, 'https://rebind.example/'), { name: 'EgressRefused', message })
     })
 
-    test('the service itself is refused, by a redirect too', async () => {
+    test('the service itself is refused, also through a redirect', async () => {
       const guarded = openEgress({ self: [{ host: '127.0.0.1', port }] })
       await assert.rejects(ask(guarded, `${base}/`), { reason: 'self' })
       const elsewhere = openEgress({ self: [{ host: '127.0.0.1', port: 1 }] })
@@ -99,7 +99,7 @@ for (const [way, ask] of Object.entries(ways)) {
   })
 
   describe(`redirects, ${way}`, () => {
-    test('are followed, and the answer says where it came from and what it took', async () => {
+    test('are followed, and the answer contains its final URL and the number of requests', async () => {
       server.redirect('/first', '/second')
       server.redirect('/second', `${base}/end`)
       server.serve('/end', 'there')
@@ -140,7 +140,7 @@ for (const [way, ask] of Object.entries(ways)) {
       )
     })
 
-    test('end at their limit; a limit of 0 gives the redirect itself', async () => {
+    test('end at their limit; a limit of 0 returns the redirect itself', async () => {
       server.redirect('/loop', '/loop')
       server.seen.length = 0
       await assert.rejects(ask(egress, `${base}/loop`, { maxRedirects: 3 }), {
@@ -152,7 +152,7 @@ for (const [way, ask] of Object.entries(ways)) {
       assert.deepEqual([answer.status, headerOf(answer, 'location'), answer.body.toString()], [302, '/loop', 'moved'])
     })
 
-    test('are followed without reading more of their body than a little', async () => {
+    test('are followed after reading only a little of their body', async () => {
       let written = 0
       server.on('/chatty', (_, response) => {
         response.writeHead(302, { location: '/end' })
@@ -174,7 +174,7 @@ for (const [way, ask] of Object.entries(ways)) {
   })
 
   describe(`requests, ${way}`, () => {
-    test('send method, headers and body, and never a Host of the caller', async () => {
+    test('send method, headers and body, and never a Host from the caller', async () => {
       server.echo('/echo')
       const sent = await received(`${base}/echo`, {
         method: 'post',
@@ -189,14 +189,14 @@ for (const [way, ask] of Object.entries(ways)) {
       assert.equal(sent.headers['user-agent'], 'sluice')
     })
 
-    test('with a header that breaks the line are refused', async () => {
+    test('with a header that contains a line break are refused', async () => {
       await assert.rejects(ask(egress, base, { headers: { 'X-A': 'a\r\nX-B: b' } }), {
         name: 'EgressFailed',
         reason: 'request',
       })
     })
 
-    test('ask for a range as it is stored, and for other answers compressed', async () => {
+    test('ask for a range uncompressed, and for other answers compressed', async () => {
       server.echo('/echo')
       const encoding = async (request: EgressRequest) =>
         (await received(`${base}/echo`, request)).headers['accept-encoding']
@@ -207,7 +207,7 @@ for (const [way, ask] of Object.entries(ways)) {
   })
 
   describe(`answers, ${way}`, () => {
-    test('may have headers with the names of object members', async () => {
+    test('may have headers named like object members', async () => {
       server.serve('/odd', 'fine', { constructor: 'a', __proto__: 'b', tostring: 'c', 'x-two': '1' })
       const answer = await ask(egress, `${base}/odd`)
       assert.deepEqual([answer.body.toString(), headerOf(answer, 'constructor')], ['fine', 'a'])
@@ -228,21 +228,21 @@ for (const [way, ask] of Object.entries(ways)) {
       assert.equal(await read(`${base}/body`), text)
     })
 
-    test('that are empty in whatever encoding are empty', async () => {
+    test('that are empty stay empty in any encoding', async () => {
       for (const encoding of ['gzip', 'br', 'zstd', 'deflate']) {
         server.serve('/body', '', { 'content-encoding': encoding })
         assert.equal(await read(`${base}/body`), '', encoding)
       }
     })
 
-    test('in zstd may not ask for a window larger than 8 MiB', async () => {
+    test('in zstd may not require a window larger than 8 MiB', async () => {
       const params = { [zlib.constants.ZSTD_c_windowLog]: 24 }
       const body = zlib.zstdCompressSync(Buffer.alloc(20 * 1024 * 1024, text), { params })
       server.serve('/body', body, { 'content-encoding': 'zstd' })
       await assert.rejects(read(`${base}/body`), { name: 'EgressFailed', reason: 'encoding' })
     })
 
-    test('that cannot be decompressed say so', async () => {
+    test('that cannot be decompressed are reported as such', async () => {
       for (const encoding of ['gzip', 'br', 'zstd', 'deflate']) {
         server.serve('/body', 'plainly not compressed', { 'content-encoding': encoding })
         await assert.rejects(read(`${base}/body`), { name: 'EgressFailed', reason: 'encoding' }, encoding)
@@ -255,7 +255,7 @@ for (const [way, ask] of Object.entries(ways)) {
       await assert.rejects(read(`${base}/body`), { reason: 'encoding' })
     })
 
-    test('stop at their size limit, known beforehand or not', async () => {
+    test('stop at their size limit, announced or not', async () => {
       server.serve('/body', 'x'.repeat(1000), { 'content-length': '1000' })
       await assert.rejects(read(`${base}/body`, { maxBytes: 999 }), { name: 'EgressFailed', reason: 'too_large' })
       assert.equal((await read(`${base}/body`, { maxBytes: 1000 })).length, 1000)
@@ -267,7 +267,7 @@ for (const [way, ask] of Object.entries(ways)) {
       assert.equal((await read(`${base}/body`, { maxBytes: 1000 })).length, 1000)
     })
 
-    test('that are bombs stop at the limit', async () => {
+    test('that are decompression bombs stop at the limit', async () => {
       const zeros = Buffer.alloc(64 * 1024 * 1024)
       const bombs: Record<string, Buffer> = {
         gzip: zlib.gzipSync(zeros, { level: 1 }),
@@ -294,14 +294,14 @@ for (const [way, ask] of Object.entries(ways)) {
       }
     })
 
-    test('can be given as they were sent', async () => {
+    test('can be returned as they were sent', async () => {
       server.serve('/body', forms.gzip!, { 'content-encoding': 'gzip' })
       const answer = await ask(egress, `${base}/body`, { decompress: false })
       assert.equal(headerOf(answer, 'content-encoding'), 'gzip')
       assert.deepEqual(answer.body, forms.gzip)
     })
 
-    test('that break off fail, they do not end', async () => {
+    test('that break off fail, and do not just end', async () => {
       server.on('/broken', (_, response) => {
         response.writeHead(200, { 'content-length': '100' })
         response.write('part', () => response.destroy())
@@ -329,12 +329,12 @@ for (const [way, ask] of Object.entries(ways)) {
       await stuck.close()
     })
 
-    test('end a body that drips', async () => {
+    test('end a slowly dripping body', async () => {
       server.on('/drip', (_, response) => response.write('a'))
       await assert.rejects(read(`${base}/drip`, { timeoutMs: 200 }), { name: 'EgressFailed', reason: 'timeout' })
     })
 
-    test('leave the abort of the caller as it is, before, in front of and inside the body', async () => {
+    test('do not change an abort by the caller, before, at the start of and inside the body', async () => {
       const cancelled = new Error('cancelled')
       const gone = (path: string) =>
         new Promise<void>((resolve) =>
@@ -356,7 +356,7 @@ for (const [way, ask] of Object.entries(ways)) {
       await assert.rejects(ask(egress, base, { signal: AbortSignal.abort(cancelled) }), cancelled)
     })
 
-    test('leave nothing on the signal of the caller', async () => {
+    test("leave no listener on the caller's signal", async () => {
       server.serve('/end', 'there')
       const { signal } = new AbortController()
       let listeners = 0
@@ -375,7 +375,7 @@ for (const [way, ask] of Object.entries(ways)) {
   })
 }
 
-test('every connection of the dispatcher is checked, whoever uses it', async () => {
+test('every connection of the dispatcher is checked, whatever uses it', async () => {
   const dial = createDial(createGuard([], []), async () => [{ address: '10.0.0.5', family: 4 }])
   const dispatcher = createDispatcher(dial, new AbortController().signal)
   await assert.rejects(dispatcher.request({ origin: 'http://rebind.example', path: '/', method: 'GET' }), {
@@ -386,7 +386,7 @@ test('every connection of the dispatcher is checked, whoever uses it', async () 
 })
 
 describe('streams', () => {
-  test('hold a server back while the reader is slow', async () => {
+  test('apply backpressure while the reader is slow', async () => {
     let written = 0
     server.on('/endless', (_, response) => {
       const chunk = Buffer.alloc(64 * 1024)
@@ -408,7 +408,7 @@ describe('streams', () => {
     body.destroy()
   })
 
-  test('give no byte more than their limit', async () => {
+  test('return no byte beyond their limit', async () => {
     server.serve('/bomb', zlib.gzipSync(Buffer.alloc(64 * 1024 * 1024), { level: 1 }), { 'content-encoding': 'gzip' })
     const { body } = await egress.stream(`${base}/bomb`, { maxBytes: 1_000_000 })
     let bytes = 0
@@ -422,7 +422,7 @@ describe('streams', () => {
   })
 })
 
-test('asFetch follows redirects only where it is asked to, and sends forms', async () => {
+test('asFetch follows redirects only if asked to, and sends forms', async () => {
   server.echo('/echo')
   server.redirect('/first', '/echo')
   const fetch = asFetch(egress)

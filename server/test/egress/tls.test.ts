@@ -33,7 +33,7 @@ after(async () => {
   server.close()
 })
 
-test('the certificate is checked against the name that was asked for', async () => {
+test('the certificate is checked against the requested name', async () => {
   const { body } = await egress.fetch(`https://secure.example:${port}/`)
   assert.equal(body.toString(), `host secure.example:${port}`)
   await assert.rejects(egress.fetch(`https://other.example:${port}/`), {

@@ -1,4 +1,4 @@
-/** What only the answers that are collected in memory have: a limit for a batch, and an end in common. */
+/** What only answers collected in memory have: a limit per batch, and a shared signal. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -10,7 +10,7 @@ const server = await startServer()
 const { base } = server
 const egress = openEgress()
 
-test('the answers of a batch share their room, packed or not, and failures give theirs back', async () => {
+test('the answers of a batch share their limit, compressed or not, and failures return their share', async () => {
   server.serve('/plain', Buffer.alloc(1000))
   server.serve('/packed', gzipSync(Buffer.alloc(1000)), { 'content-encoding': 'gzip' })
   for (const path of ['/plain', '/packed']) {
@@ -23,7 +23,7 @@ test('the answers of a batch share their room, packed or not, and failures give 
   }
 })
 
-test('a redirect takes no room once it was followed', async () => {
+test('a followed redirect uses none of the limit', async () => {
   server.redirect('/moved', '/plain')
   server.serve('/plain', Buffer.alloc(1000))
   const room = { bytes: 1000 }
@@ -31,7 +31,7 @@ test('a redirect takes no room once it was followed', async () => {
   assert.equal(room.bytes, 0)
 })
 
-test('the requests of a group end with its signal, and later ones do not begin', async () => {
+test('the requests of a group end with its signal, and later ones do not start', async () => {
   server.on('/hang', () => {})
   const controller = new AbortController()
   const group = new RequestGroup(controller.signal)
@@ -45,7 +45,7 @@ test('the requests of a group end with its signal, and later ones do not begin',
   assert.equal(server.seen.length, 3)
 })
 
-test('Retry-After is read in seconds or as a date', () => {
+test('Retry-After is parsed as seconds or as a date', () => {
   const now = Date.parse('2026-01-01T00:00:00Z')
   const read = (text: string | string[]) => retryAfterMs({ headers: { 'retry-after': text } }, now)
   assert.equal(read('120'), 120_000)

@@ -14,7 +14,7 @@ function choose(choice: ColumnChoice, ...lines: string[]): string[] {
 }
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-describe('the choice of columns', () => {
+describe('the selection of columns', () => {
   it('keeps values byte for byte', () => {
     const line = '{"a":12345678901234567890.1234567890,"b":{"x":[1.10,"}"]},"c":"\\u00e9\\"é","d":-0}'
     assert.deepEqual(choose({ exclude: ['zz'] }, line), [line])
@@ -24,7 +24,7 @@ describe('the choice of columns', () => {
     assert.deepEqual(choose({ include: [] }, line), ['{}'])
   })
 
-  it('renames, and knows a name however it is written', () => {
+  it('renames, and recognises a name however it is written', () => {
     assert.deepEqual(choose({ rename: { é: 'e "acute" 🦦' } }, '{"\\u00e9":1}', '{"é" : 2 }'), [
       '{"e \\"acute\\" 🦦":1}',
       '{"e \\"acute\\" 🦦":2}',
@@ -39,7 +39,7 @@ describe('the choice of columns', () => {
     assert.deepEqual(choose({ hash: ['m'] }, '{"m":"\\u00e9"}'), choose({ hash: ['m'] }, '{"m":"é"}'))
   })
 
-  it('refuses what is no object', () => {
+  it('refuses what is not an object', () => {
     for (const bad of ['[1]', '1', '{', '{"a"}', '{"a":}', '{"a":1', '{"a":"x', '{a:1}', '{"a":1}}{'.slice(0, 4)]) {
       assert.throws(() => choose({ include: ['a'] }, bad), /not a JSON object/, bad)
     }
@@ -48,7 +48,7 @@ describe('the choice of columns', () => {
   it('agrees with parsing for any object', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: 'grapheme' }), fc.jsonValue()), fc.nat(5), (record, spaces) => {
-        // A newline never stands inside a line of JSON lines, so spaces only.
+        // A line of JSON lines never contains a newline, so only spaces are used.
         const line = JSON.stringify(record, null, ' '.repeat(spaces)).replaceAll(/\n */g, ' ')
         const [first] = Object.keys(record)
         const expected = Object.fromEntries(Object.entries(record).filter(([name]) => name !== first))

@@ -7,7 +7,7 @@ import { openRunBench } from '../harness/run-bench.ts'
 const bench = await openRunBench()
 after(() => bench.close())
 
-test('a conversion to Parquet ends before it takes the last room of the disk', async () => {
+test('a conversion to Parquet stops before it fills the disk', async () => {
   await bench.blobs.put('o/runs/r/1-1.part', Buffer.from('{"a":1}\n'))
   const conversion = {
     blobs: bench.blobs,

@@ -36,7 +36,7 @@ describe('a batch', () => {
   const rows = plainRows(50)
   const options = { destination, checkpointRecords: 10 }
 
-  it('in doubt is sent again byte for byte, although the source gives its rows differently now', async () => {
+  it('in doubt is sent again byte for byte, although the source now returns its rows differently', async () => {
     const { config } = bucket(bench)
     const doomed = bench.job({
       source: lineSource(rows, { pageRecords: 5 }),
@@ -54,7 +54,7 @@ describe('a batch', () => {
     assert.equal(outcome.records_written, 50)
   })
 
-  it('that was the last needs no source: one that cannot resume is not read again', async () => {
+  it('that was the last needs no source: a source that cannot resume is not read again', async () => {
     const { config } = bucket(bench)
     let readings = 0
     const beforePage = (given: number): void => {
@@ -68,7 +68,7 @@ describe('a batch', () => {
     assertSameRows(readObjects(config.folder), rows)
   })
 
-  it('of a reading that was given up is never taken for one of the new reading', async () => {
+  it('of an abandoned reading is never mistaken for one of the new reading', async () => {
     const { config } = bucket(bench)
     const job = bench.job({
       source: lineSource(rows, { resumable: false, pageRecords: 5 }),
@@ -89,7 +89,7 @@ describe('a batch', () => {
     )
   })
 
-  it('leaves nothing with us where the pipeline keeps no output, and is still sent again until then', async () => {
+  it('is not kept after the run if the pipeline keeps no output, and is still sent again until then', async () => {
     const { config } = bucket(bench)
     const doomed = bench.job(
       { source: lineSource(rows, { pageRecords: 5 }), destination: { name: 'objects', config } },
@@ -102,7 +102,7 @@ describe('a batch', () => {
     for await (const blob of bench.blobs.list(`${doomed.organization_id}/runs/${doomed.run_id}/`)) assert.fail(blob.key)
   })
 
-  it('is not gone on with where the columns of its rows have changed meanwhile', async () => {
+  it('is not resumed if the columns of its rows have changed meanwhile', async () => {
     const { config } = bucket(bench)
     const withColumns = (name: string) => {
       const source = lineSource(rows, { pageRecords: 5 })

@@ -21,7 +21,7 @@ function lines(bytes: Buffer): string[] {
 }
 
 describe('a run into a file', () => {
-  it('holds exactly the records of its source', async () => {
+  it('contains exactly the records of its source', async () => {
     const job = bench.job({ source: { name: 'dummy', config: { records: 1000 } }, destination: { name: 'file' } })
     const attempt = bench.start(job)
     const outcome = await attempt.done
@@ -38,7 +38,7 @@ describe('a run into a file', () => {
     assert.match(attempt.log.join('\n'), /Read 1,000 records/)
   })
 
-  it('succeeds with an empty output where there is nothing to read', async () => {
+  it('succeeds with an empty output if there is nothing to read', async () => {
     const job = bench.job({ source: { name: 'dummy', config: { records: 0 } }, destination: { name: 'file' } })
     const outcome = await bench.run(job)
     assert.deepEqual(outcome.output, { parts: [], extension: 'jsonl', content_type: 'application/x-ndjson', size: 0 })
@@ -55,7 +55,7 @@ describe('a run into a file', () => {
     assert.equal(outcome.output?.extension, 'jsonl.gz')
   })
 
-  it('keeps nothing where the pipeline keeps no output', async () => {
+  it('stores nothing if the pipeline keeps no output', async () => {
     const job = bench.job(
       { source: { name: 'dummy', config: { records: 5 } }, destination: { name: 'logger' } },
       { keep_output: false },
@@ -68,7 +68,7 @@ describe('a run into a file', () => {
 })
 
 describe('a checkpoint', () => {
-  it('never begins once a cancel was heard, and a source that is deaf to it does not hold the run up', async () => {
+  it('never begins after a cancel, and a source that ignores the cancel does not delay the run', async () => {
     let reached: () => void = () => undefined
     const waiting = new Promise<void>((resolve) => {
       reached = resolve
@@ -91,7 +91,7 @@ describe('a checkpoint', () => {
     assert.ok(attempt.commits <= before + 1)
   })
 
-  it('is saved with everything before it, and the next attempt goes on right there', async () => {
+  it('is saved with everything before it, and the next attempt resumes right there', async () => {
     const rows = plainRows(95)
     const doomed = bench.job({ source: lineSource(rows, { pageRecords: 10 }), destination: { name: 'file' } })
     assert.ok(await bench.crash(doomed, 'commit:after', 4, { checkpointRecords: 20 }))
@@ -101,7 +101,7 @@ describe('a checkpoint', () => {
       [20, 20, 20, 20],
     )
     assert.equal(again.resume?.records_read, 80)
-    // The counts of the run are written between checkpoints too; what counts is where the attempt goes on.
+    // The counts of the run are also written between checkpoints; what matters is where the attempt resumes.
     Object.assign(again.resume!, { records_read: 93, records_written: 91, bytes_written: 12_345 })
     const attempt = bench.start(again, { checkpointRecords: 20 })
     const outcome = await attempt.done
@@ -147,7 +147,7 @@ describe('a checkpoint', () => {
   })
 })
 
-describe('a destination that is slow', () => {
+describe('a slow destination', () => {
   it('slows its source down', async () => {
     let given = 0
     let open: () => void = () => undefined
@@ -169,7 +169,7 @@ describe('a destination that is slow', () => {
         },
       }),
     }
-    // 400 pages of a quarter of a megabyte: a hundred megabytes that must not pile up.
+    // 400 pages of a quarter of a megabyte: a hundred megabytes that must not accumulate.
     const rows = Array.from({ length: 400 }, (_, id) => `{"id":${id},"fill":"${'x'.repeat(250_000)}"}`)
     const beforePage = (count: number): void => {
       given = count
@@ -179,7 +179,7 @@ describe('a destination that is slow', () => {
       destination: slow,
     })
     await stuck
-    // Whatever could be read without the destination has been read once the event loop has nothing left to do.
+    // Once the event loop is idle, everything that could be read without the destination has been read.
     for (let turn = 0; turn < 1000; turn++) await new Promise((resolve) => setImmediate(resolve))
     assert.ok(given < 60, `${given} pages were read`)
     open()
@@ -188,7 +188,7 @@ describe('a destination that is slow', () => {
 })
 
 describe('a failure', () => {
-  it('is blamed on the party at work', async () => {
+  it('is attributed to the party at work', async () => {
     const source = lineSource(plainRows(5), { beforePage: () => Promise.reject(new Error('no route')) })
     await assert.rejects(bench.run(bench.job({ source, destination: { name: 'file' } })), (error: unknown) => {
       assert.ok(error instanceof ConnectorError)
@@ -208,7 +208,7 @@ describe('a failure', () => {
     })
   })
 
-  it('of the destination makes the source let go, whether it had begun or not', async () => {
+  it('of the destination makes the source release its resources, whether it had started or not', async () => {
     for (const failing of ['open', 'write']) {
       let closed = 0
       const plain = lineSource(plainRows(50), { pageRecords: 5 })
@@ -240,7 +240,7 @@ describe('a failure', () => {
     }
   })
 
-  it('of the store is ours', async () => {
+  it('of the store is internal', async () => {
     const blobs = {
       ...bench.blobs,
       writer: () => Promise.reject(Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })),
@@ -254,7 +254,7 @@ describe('a failure', () => {
     })
   })
 
-  it('of a state that is too large, or that no database takes, is a sentence', async () => {
+  it('of a state that is too large, or that no database can store, is explained', async () => {
     const rows = plainRows(5)
     for (const [text, why] of [
       ['x'.repeat(5 * 1024 * 1024), /a state larger than 8 MB, which cannot be stored/],
@@ -286,7 +286,7 @@ describe('a failure', () => {
     }
   })
 
-  it('of a config that no longer fits names the place', async () => {
+  it('of a config that is no longer valid names the place', async () => {
     const job = bench.job({ source: { name: 'dummy', config: { recods: 3 } }, destination: { name: 'file' } })
     await assert.rejects(bench.run(job), /config.source.config.recods: unknown field; did you mean 'records'/)
   })

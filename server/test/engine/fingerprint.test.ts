@@ -37,7 +37,7 @@ describe('a fingerprint', () => {
       assert.deepEqual(changesTo(config({}, settings)), [])
   })
 
-  it('says which of its parts changed', () => {
+  it('shows which of its parts changed', () => {
     for (const settings of [
       { host: 'other' },
       { port: 6432 },
@@ -54,7 +54,7 @@ describe('a fingerprint', () => {
     assert.deepEqual(changesTo({ ...config(), source: { ...source, name: 'dummy', config: {} } }), ['source'])
   })
 
-  it('does not change with a secret or a user, and holds none', () => {
+  it('does not change with a secret or a user, and contains none', () => {
     for (const settings of [
       { password: 'another' },
       { user: 'writer' },
@@ -82,7 +82,7 @@ describe('a fingerprint', () => {
     assert.deepEqual(findChanges({ ...base, v: 0 }, other), [])
   })
 
-  it('comes back as it was, and nonsense is none', () => {
+  it('survives a round trip, and garbage is ignored', () => {
     assert.deepEqual(readFingerprint(JSON.parse(JSON.stringify(base))), base)
     for (const nonsense of [null, 1, 'x', [], {}, { ...base, source: 1 }, { ...base, cursor_field: 1 }])
       assert.equal(readFingerprint(nonsense), null)

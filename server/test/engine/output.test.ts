@@ -26,7 +26,7 @@ test('the output consists of several parts and is served as one file', async () 
   assert.equal(same.text.length, whole.text.length)
 })
 
-test('ranges are cut over the parts', async () => {
+test('ranges span the parts', async () => {
   const bytes = Buffer.from(whole.text)
   const size = bytes.length
   for (const [range, start, end] of [
@@ -79,7 +79,7 @@ test('whatever the row says, nothing outside the run is read', async () => {
   }
 })
 
-test('csv, parquet and gzip come with their own names and types', async () => {
+test('csv, parquet and gzip have their own names and types', async () => {
   for (const [config, extension, type] of [
     [{ format: 'csv' }, 'csv', 'text/csv'],
     [{ format: 'parquet' }, 'parquet', 'application/vnd.apache.parquet'],
@@ -97,7 +97,7 @@ test('csv, parquet and gzip come with their own names and types', async () => {
   }
 })
 
-test('a pipeline that keeps no output leaves nothing with us', async () => {
+test('a pipeline that keeps no output leaves nothing in the store', async () => {
   const id = await engine.trigger(
     await engine.createPipeline({ destination: { name: 'logger' }, run: { keep_output: false } }),
   )

@@ -1,4 +1,7 @@
-/** The API's pool beside processes that lie, flood, hang, stop or die: each costs its own caller an error, and nobody else. */
+/**
+ * The API's pool with processes that lie, flood, hang, stop or die: each causes an error for its own caller, and
+ * nothing else.
+ */
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +39,7 @@ const { pool, run } = openPool()
 const PID = "say('begun'); answer({ extracted_source_name: String(pid) })"
 const livesNot = (pid: string) => waitUntilGone(() => findTree(Number(pid)).filter(isAlive), 5000)
 
-test('a process is used again by its own organization, and by no other', async () => {
+test('a process is reused by its own organization, and by no other', async () => {
   const first = await run('a', PID)
   assert.equal(await run('a', PID), first)
   const other = await run('b', PID)
@@ -44,7 +47,7 @@ test('a process is used again by its own organization, and by no other', async (
   assert.deepEqual([await run('a', PID), await run('b', PID)], [first, other])
 })
 
-test('a failure that is expected keeps the process, everything else ends it', async () => {
+test('an expected failure keeps the process, everything else ends it', async () => {
   const failing = (reusable: boolean) =>
     `say('begun'); say('failure', { kind: 'auth', message: 'no', reusable: ${reusable} })`
   const first = await run('c', PID)
@@ -55,7 +58,7 @@ test('a failure that is expected keeps the process, everything else ends it', as
   assert.deepEqual(await livesNot(first), [])
 })
 
-test('an answer that cannot be true is refused, and its process killed', async () => {
+test('an invalid answer is refused, and its process killed', async () => {
   const long = "'x'.repeat(100_000)"
   for (const lie of [
     'answer({ valid: 1 })',
@@ -87,7 +90,7 @@ test('an answer that cannot be true is refused, and its process killed', async (
   assert.match(await run('liar', PID), /^\d+$/)
 })
 
-test('a question about a token is answered only where a call has one, in its form and so often', async () => {
+test('a question about a token is answered only if the call has one, in a valid form and a limited number of times', async () => {
   const began: string[] = []
   const tokens = {
     begin: async (held: string) => {
@@ -116,7 +119,7 @@ test('a question about a token is answered only where a call has one, in its for
   assert.ok(honest.ok)
 })
 
-test('a flood is cut off before it fills the memory of the service', async () => {
+test("a flood is cut off before it fills the service's memory", async () => {
   const before = process.memoryUsage().rss
   const endless = 'flood(Buffer.alloc(1 << 20, 120))'
   for (const flood of [
@@ -134,7 +137,7 @@ test('a flood is cut off before it fills the memory of the service', async () =>
   assert.match(await run('flood', PID), /^\d+$/)
 })
 
-test('a process that hangs, or is stopped, is killed at the deadline with all that it started', async () => {
+test('a process that hangs, or is stopped, is killed at the deadline with everything it started', async () => {
   for (const hang of ['for (;;);', "process.kill(pid, 'SIGSTOP')", '', "process.on('SIGTERM', () => {})"]) {
     const first = await run('slow', PID)
     const tree = findTree(Number(first))
@@ -145,7 +148,7 @@ test('a process that hangs, or is stopped, is killed at the deadline with all th
   }
 })
 
-test('a process that was stopped while it waited costs the next call a moment, not an error', async () => {
+test('a process that was stopped while idle delays the next call a moment, but causes no error', async () => {
   const patient = openPool({ beginMs: 300 })
   const first = await patient.run('a', PID)
   process.kill(Number(first), 'SIGSTOP')
@@ -155,7 +158,7 @@ test('a process that was stopped while it waited costs the next call a moment, n
   assert.deepEqual(await livesNot(first), [])
 })
 
-test('a process that dies costs its caller an error that does not tell what it said last', async () => {
+test('a process that dies causes an error that does not reveal its last output', async () => {
   for (const death of [
     'process.exit(0)',
     "process.kill(pid, 'SIGKILL')",
@@ -173,14 +176,14 @@ test('a process that dies costs its caller an error that does not tell what it s
   assert.match(await run('dying', PID), /^\d+$/, 'killed while it waited')
 })
 
-test('a process that never begins is tried once more elsewhere, then it is an error', async () => {
+test('a call that never starts is tried once more in another process, then it is an error', async () => {
   const { run } = openPool({ beginMs: 200 })
   await run('a', PID)
   assert.equal(await run('a', 'process.exit(1)'), 'internal')
   assert.match(await run('a', PID), /^\d+$/)
 })
 
-test('a process that grows past its memory is killed', async () => {
+test('a process that exceeds its memory is killed', async () => {
   const { run } = openPool({ deadlineMs: 60_000 })
   const growing = "say('begun'); const held = []; setInterval(() => held.push(Buffer.alloc(16 << 20, 1)), 1)"
   assert.equal(await run('large', growing), 'memory')
@@ -188,14 +191,14 @@ test('a process that grows past its memory is killed', async () => {
   assert.equal(await run('large', heap), 'memory')
 })
 
-test('a process that sends an unsolicited message is not used again', async () => {
+test('a process that sends an unsolicited message is not reused', async () => {
   const first = await run('eager', `${PID}; setTimeout(() => answer(), 20)`)
   assert.deepEqual(await livesNot(first), [])
   assert.ok(complaints.includes('an executor sent an unsolicited message'))
   assert.notEqual(await run('eager', PID), first)
 })
 
-test('a caller who goes away ends the call, whether it waits or runs', async () => {
+test('a caller that disconnects ends the call, whether it is waiting or running', async () => {
   const { pool, run } = openPool({ concurrency: 2, perOrganization: 1 })
   const first = await run('a', PID)
   const gone = new AbortController()
@@ -213,7 +216,7 @@ test('a caller who goes away ends the call, whether it waits or runs', async () 
   await assert.rejects(run('a', PID), { code: 'unavailable' })
 })
 
-test('a hundred calls of one organization hold up nobody else', async () => {
+test('a hundred calls of one organization do not delay another', async () => {
   const busy = openPool({ concurrency: 4, perOrganization: 2 })
   await busy.run('other', PID)
   const slow = "say('begun'); setTimeout(answer, 100)"
@@ -234,7 +237,7 @@ test('a hundred calls of one organization hold up nobody else', async () => {
   assert.ok(answers.every((status) => status === 200 || status === 429))
 })
 
-test('there are never more processes than calls that may be under way, and one', async () => {
+test('there is never more than one process beyond the number of allowed calls', async () => {
   const small = openPool({ concurrency: 2, perOrganization: 2 })
   const pids = new Set<string>()
   for (let round = 0; round < 2; round++)
@@ -244,11 +247,11 @@ test('there are never more processes than calls that may be under way, and one',
   assert.ok(living().length <= 3, `${living().length} of ${pids.size}`)
 })
 
-test('without room for temporary files a call fails, and the next one finds it again', async () => {
+test('without space for temporary files a call fails, and the next one works again', async () => {
   const folder = process.env.TMPDIR
   const { run, pool } = openPool()
   try {
-    // As a full disk does, a file in the place of the folder refuses a new folder in it.
+    // Like a full disk, a file in place of the folder prevents creating a folder in it.
     process.env.TMPDIR = entry
     assert.equal(await run('a', PID), 'internal')
   } finally {
@@ -259,7 +262,7 @@ test('without room for temporary files a call fails, and the next one finds it a
   await pool.close()
 })
 
-test('the temporary files of a process go with it', async () => {
+test('the temporary files of a process are removed with it', async () => {
   const { run, pool } = openPool()
   const made = `require = process.getBuiltinModule; const file = require('path').join(require('os').tmpdir(), 'left'); require('fs').writeFileSync(file, ''); say('begun'); answer({ extracted_source_name: file })`
   const file = await run('a', made)
@@ -269,7 +272,7 @@ test('the temporary files of a process go with it', async () => {
   assert.equal(readdirSync(tmpdir()).includes(path.basename(path.dirname(file))), false)
 })
 
-test('closing kills what is under way, and that is no news', async () => {
+test('closing kills what is in progress, without a warning', async () => {
   const heard: string[] = []
   const { run, pool } = openPool({ warn: (complaint) => void heard.push(complaint) })
   const begun = path.join(tmpdir(), `begun-${process.pid}`)

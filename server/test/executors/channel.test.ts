@@ -19,7 +19,7 @@ function read(bytes: Buffer, step: number): [unknown, string][] {
   return found
 }
 
-test('frames are the same however the stream is cut', () => {
+test('frames are the same however the stream is split', () => {
   const stream = Buffer.concat([frame('{"a":"é"}'), frame('1', 'body'), frame('null', 'x'.repeat(1000)), frame('[]')])
   const whole = read(stream, stream.length)
   assert.deepEqual(whole, [
@@ -36,7 +36,7 @@ test('a flood of frames is refused, few and large or many and small', () => {
   assert.throws(() => read(Buffer.concat(Array(25).fill(frame('1', 'x'.repeat(900)))), 4096), /bytes in a second/)
 })
 
-test('a length past its limit is refused before anything of it is kept', () => {
+test('a length above its limit is refused before any of it is buffered', () => {
   const head = Buffer.alloc(8)
   for (const [headBytes, bodyBytes] of [
     [0, 0],

@@ -1,6 +1,7 @@
 /**
- * In the place of an executor: a process that was taken over. What it does is the code of the call or the job, so that each test says
- * it in its own lines. `say` sends a message, `raw` and `flood` bytes, `answer` an honest answer to a validation.
+ * In place of an executor: a compromised process. It runs the code of the call or the job, so that each test defines
+ * its behaviour inline. `say` sends a message, `raw` and `flood` send bytes, `answer` sends a valid answer to a
+ * validation.
  */
 import { Socket } from 'node:net'
 import { openChannel } from '../../src/executors/channel.ts'
@@ -19,7 +20,7 @@ const honest = {
   settings_enforced: false,
 }
 
-/** As fast as it is read, without an end. */
+/** As fast as it is read, endlessly. */
 function flood(bytes: Uint8Array): void {
   while (socket.write(bytes));
   socket.once('drain', () => flood(bytes))

@@ -1,11 +1,11 @@
-/** What an executor is to the kernel, and what it is told. */
+/** What the kernel knows about an executor, and what the executor knows. */
 import assert from 'node:assert/strict'
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { test } from 'node:test'
 import { startEngine } from '../harness/engine.ts'
 import { waitUntilGone } from '../harness/processes.ts'
 
-/** All of them begin alike, so that one look finds any. */
+/** All of them have the same prefix, so that one search finds any. */
 const MASTER = 'no-executor-may-see-this'
 const MASTER_SECRETS = {
   JWT_SECRET_KEY: `${MASTER}-signing-secret`,
@@ -27,7 +27,7 @@ const parentOf = (pid: number) => Number(fieldsOf(pid)[1])
 const niceOf = (pid: number) => Number(fieldsOf(pid)[16])
 const oomScoreOf = (pid: number) => Number(readOrEmpty(`/proc/${pid}/oom_score_adj`))
 
-/** Processes come and go while they are looked at. */
+/** Processes come and go during the search. */
 function readOrEmpty(file: string): string {
   try {
     return readFileSync(file, 'utf8')
@@ -44,7 +44,7 @@ const childrenOf = (parent: number, program: string): number[] =>
 
 const executors = () => childrenOf(process.pid, 'executor.ts')
 
-/** Which of the texts are anywhere in what a process has written to its memory. */
+/** Which of the texts occur in the writable memory of a process. */
 function findInMemory(pid: number, texts: readonly string[]): string[] {
   const needles = texts.flatMap((text) =>
     [Buffer.from(text), Buffer.from(text, 'utf16le')].map((bytes) => ({ text, bytes })),
@@ -70,14 +70,14 @@ function* readRange(memory: number, from: bigint, to: bigint): Generator<Buffer>
       const options = { position: at, length: Math.min(chunk.length, Number(to - at)) }
       yield chunk.subarray(0, readSync(memory, chunk, options))
     } catch {
-      // A page that cannot be read holds nothing of ours.
+      // A page that cannot be read contains nothing of ours.
     }
   }
 }
 
 const secrets = [MASTER, S3_SECRET]
 
-/** What the executors that are up now hold of these texts. */
+/** Which of these texts the running executors contain. */
 function findInExecutors(texts: readonly string[]): string[] {
   const pids = executors()
   assert.ok(pids.length > 0)
@@ -88,7 +88,7 @@ function findInExecutors(texts: readonly string[]): string[] {
   return [...new Set(pids.flatMap((pid) => findInMemory(pid, texts)))]
 }
 
-test('the executor of a run holds the settings of the blob store and none of the master secrets', async () => {
+test('the executor of a run has the settings of the blob store and none of the master secrets', async () => {
   const worker = await engine.work()
   const finished = await engine.finished(await engine.trigger(await engine.createPipeline({})))
   assert.equal(finished.status, 'success')
@@ -96,7 +96,7 @@ test('the executor of a run holds the settings of the blob store and none of the
   await worker.stop(AbortSignal.abort())
 })
 
-test('the executor of a call holds no secret of the service at all', async () => {
+test('the executor of a call has no secret of the service at all', async () => {
   const body = {
     source: { name: 'dummy', authentication: { type: 'api_key', params: { token: 'a-secret-of-a-tenant' } } },
   }
@@ -105,7 +105,7 @@ test('the executor of a call holds no secret of the service at all', async () =>
   assert.deepEqual(findInExecutors([...secrets, 'a-secret-of-a-tenant']), ['a-secret-of-a-tenant'])
 })
 
-test('the kernel takes cells first, then executors, and neither hinders the service', async () => {
+test('the kernel kills cells first, then executors, and both run with lower priority than the service', async () => {
   const sleeping = `
 from svc.source.base import AbstractSource
 class Mine(AbstractSource):
@@ -121,7 +121,7 @@ class Mine(AbstractSource):
   const call = { ...input, authentication: null, config: null }
   const running = engine.services.calls.run(engine.person.organization_id, 'preview', call, { signal: gone.signal })
   const cellsOf = (executor: number) => childrenOf(executor, 'zygote.py').flatMap((zygote) => childrenOf(zygote, ''))
-  // One that was forked a moment ago has not told the kernel yet.
+  // A cell forked a moment ago has not set its priority yet.
   const told = () => executors().some((pid) => cellsOf(pid).some((cell) => oomScoreOf(cell) === 800))
   await waitUntilGone(() => (told() ? [] : ['not yet']), 10_000)
   assert.ok(told())
@@ -129,7 +129,7 @@ class Mine(AbstractSource):
   const trees = new Map(executors().map((pid) => [pid, cellsOf(pid)]))
   for (const [pid, cells] of trees) {
     assert.equal(oomScoreOf(pid), Math.max(own.score, 500))
-    // A cell that has ended meanwhile has none.
+    // A cell that has exited meanwhile has none.
     for (const each of [pid, ...cells])
       assert.ok([Math.min(19, own.nice + 5), Number.NaN].some((nice) => Object.is(nice, niceOf(each))))
   }

@@ -1,4 +1,4 @@
-/** An executor that was taken over: whatever it says, its run comes to a true end and touches nothing of others. */
+/** A compromised executor: whatever it reports, its run ends correctly and nothing else is touched. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findReadableParts } from '../../src/connections/readable-outputs.ts'
@@ -13,7 +13,7 @@ const engine = await startEngine()
 const { db } = engine.services
 const counts = { records_read: 1, records_written: 1, bytes_written: 1 }
 
-/** Supervises a run whose executor says this, whatever it is told to do. */
+/** Supervises a run whose executor sends this, whatever it is asked to do. */
 async function supervise(say: (run: ClaimedRun) => unknown) {
   const id = await engine.trigger(await engine.createPipeline({}))
   const limits = { free: 10, perOrganization: 10, leaseSeconds: 60 }
@@ -55,7 +55,7 @@ const outcomeOf = (run: ClaimedRun) => ({
 })
 const other = '11111111-1111-4111-8111-111111111111'
 
-test('what cannot be true or cannot be kept fails the run', async () => {
+test('invalid reports, and those that cannot be stored, fail the run', async () => {
   const success = (change: (run: ClaimedRun) => object) => (run: ClaimedRun) => ({
     type: 'success',
     reusable: true,
@@ -79,7 +79,7 @@ test('what cannot be true or cannot be kept fails the run', async () => {
     ['a path in the extension', output({ extension: '../../x' })],
     ['a count that is none', success(() => ({ records_read: Number.NaN }))],
     ['a state with U+0000', success(() => ({ cursor: { a: 'b\0' } }))],
-    ['half of a surrogate pair', checkpoint({ cursor: ['\ud800'] })],
+    ['a lone surrogate', checkpoint({ cursor: ['\ud800'] })],
     ['a state without an end', checkpoint({ cursor: 'x'.repeat(9 * 1024 * 1024) })],
     ['a foreign part in a checkpoint', checkpoint({ parts: [partOf({ id: other } as ClaimedRun)] })],
     ['progress below nothing', () => ({ type: 'progress', counts: { ...counts, bytes_written: -1 } })],
@@ -99,7 +99,7 @@ test('what cannot be true or cannot be kept fails the run', async () => {
   }
 })
 
-test('a state in which a backslash stands before u0000 is none of these', async () => {
+test('a state with a backslash before u0000 is valid', async () => {
   const { row } = await supervise((run) => ({
     type: 'success',
     reusable: true,
@@ -108,7 +108,7 @@ test('a state in which a backslash stands before u0000 is none of these', async 
   assert.equal(row.status, 'success')
 })
 
-test('an error is cut, and holds nothing that the database refuses', async () => {
+test('an error is shortened, and contains nothing that the database rejects', async () => {
   const message = `a\0b\ud800${'x'.repeat(3_000_000)}`
   const { row } = await supervise(() => ({ type: 'failure', kind: 'source', message, transient: false }))
   assert.equal(row.status, 'failed')
@@ -117,7 +117,7 @@ test('an error is cut, and holds nothing that the database refuses', async () =>
   assert.equal(trimError('short'), 'short')
 })
 
-test('a change of the schema is in the log once, as the destination has written it', async () => {
+test('a schema change is in the log once, as the destination has written it', async () => {
   const change = 'added column colour text'
   const { row } = await supervise((run) => [
     { type: 'log', entries: [['info', `public.creatures: ${change}.`]] },
@@ -127,13 +127,13 @@ test('a change of the schema is in the log once, as the destination has written 
   assert.equal((await engine.logs(row.id)).split(change).length - 1, 1)
 })
 
-test('an executor is used again only where it says that it may be', async () => {
+test('an executor is reused only if it says that it may be', async () => {
   const success = (reusable: unknown) => (run: ClaimedRun) => ({ type: 'success', reusable, outcome: outcomeOf(run) })
   assert.equal((await supervise(success(true))).reused, true)
   assert.equal((await supervise(success(false))).reused, false)
 })
 
-test('the output of a run is read by another run only where it lies under its own name', async () => {
+test('the output of a run is readable by another run only under its own prefix', async () => {
   const { row } = await supervise((run) => ({ type: 'success', reusable: true, outcome: outcomeOf(run) }))
   const { organization_id, id } = row
   assert.equal((await findReadableParts(db, organization_id, [id.toUpperCase()]))[id]?.length, 1)

@@ -1,4 +1,4 @@
-/** The worker's pool beside an executor that was taken over and floods its worker. */
+/** The worker's pool with a compromised executor that floods its worker. */
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -37,7 +37,7 @@ test('an executor that floods its worker is killed before it fills its memory or
   }
 })
 
-test('an executor that could not be started has ended, and the worker lives on', async () => {
+test('an executor that could not be started is reported as ended, and the worker continues', async () => {
   const folder = process.env.TMPDIR
   try {
     process.env.TMPDIR = import.meta.filename

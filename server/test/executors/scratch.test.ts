@@ -15,7 +15,7 @@ const settings = (): RunSettings => ({
   checkpointMs: 1000,
 })
 
-test('the temporary files of an executor go with it, and those of a dead worker with the next one', async (t) => {
+test('the temporary files of an executor are removed with it, and those of a dead worker by the next one', async (t) => {
   t.after(() => rmSync(settings().blobs.DATA_DIR, { recursive: true, force: true }))
   const gone = spawnSync('true').pid
   const [left, living] = [gone, process.pid].map((pid) => path.join(tmpdir(), `sluice-executor-${pid}-left`))
