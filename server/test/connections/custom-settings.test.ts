@@ -61,7 +61,7 @@ test('with its settings, and with more of them, it is saved; through a saved sou
   const reference = { saved_connector_id: saved.body.id, stream: 'orders' }
   assert.equal((await save(reference)).status, 201)
   const beside = await save({ ...reference, config: { subdomain: 'evil' } })
-  assert.match(beside.body.detail, /^config\.source\.config\.subdomain: is fixed by the saved connector/)
+  assert.match(beside.body.detail, /^config\.source\.config\.subdomain: is set by the saved connector/)
 })
 
 test('a change of a pipeline is checked by the same rule', async () => {

@@ -148,7 +148,11 @@ test('a pipeline that is saved while its connector is being deleted is refused',
     ['POST', '/api/pipelines', pipelineOf({ name: custom.source_name, stream: 'planets' })],
     ['POST', '/api/pipelines', pipelineOf({ saved_connector_id: saved.id, stream: 'planets' })],
     ['POST', path.source, { name: 'New', connector_name: custom.source_name, config: {} }],
-    ['POST', '/api/pipelines/bulk', { ...pipelineOf({ saved_connector_id: source.id }), streams: ['plants'] }],
+    [
+      'POST',
+      '/api/pipelines/bulk',
+      { config: pipelineOf({ saved_connector_id: source.id }).config, streams: ['plants'] },
+    ],
   ] as const
   const other = await post('/api/pipelines', pipelineOf({ name: 'dummy', stream: 'plants' }))
   const put = ['PUT', `/api/pipelines/${other.id}`, { config: uses[0][2].config }] as const
