@@ -8,7 +8,12 @@ import { ListOf, paging, withTotal } from '../total-count.ts'
 
 const tags = ['Domains']
 
-export function domainRoutes(app: App, { db }: Services): void {
+export function domainRoutes(app: App, services: Services): void {
+  collectionRoutes(app, services)
+  itemRoutes(app, services)
+}
+
+function collectionRoutes(app: App, { db }: Services): void {
   app.get(
     '/api/domains',
     {
@@ -37,7 +42,9 @@ export function domainRoutes(app: App, { db }: Services): void {
     },
     async (request, reply) => reply.code(201).send(await createDomain(db, actorOf(request), request.body)),
   )
+}
 
+function itemRoutes(app: App, { db }: Services): void {
   app.get(
     '/api/domains/:domain_id',
     {

@@ -10,7 +10,7 @@ import {
   type StartedSignIn,
 } from '../../identity/provider.ts'
 import { unlinkIdentity } from '../../identity/provider-accounts.ts'
-import { createProviderClient } from '../../identity/provider-client.ts'
+import { createProviderClient, type ProviderClient } from '../../identity/provider-client.ts'
 import { explainCauses, SignInError, signInErrors } from '../../identity/provider-errors.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
@@ -22,9 +22,18 @@ const tags = ['Auth']
 const errorList = Object.entries(signInErrors).map(([code, about]) => `- \`${code}\`: ${about}`)
 const aboutErrors = `Errors come back to FRONTEND_URL as \`#error=<code>\`:\n\n${errorList.join('\n')}`
 
-export function providerRoutes(app: App, { db, tokens, config, providerEgress }: Services): void {
-  const client = createProviderClient(config, providerEgress)
-  const secure = config.PUBLIC_URL.startsWith('https:')
+export function providerRoutes(app: App, services: Services): void {
+  const client = createProviderClient(services.config, services.providerEgress)
+  const browser = createBrowserSteps(services.config)
+  signInRoutes(app, services, client, browser)
+  linkRoutes(app, services, client, browser)
+}
+
+type BrowserSteps = ReturnType<typeof createBrowserSteps>
+
+/** Where the browser is sent, and the cookie that it brings back. */
+function createBrowserSteps({ PUBLIC_URL, FRONTEND_URL }: Services['config']) {
+  const secure = PUBLIC_URL.startsWith('https:')
   // A cookie of this prefix cannot be planted by a sibling host; browsers take it over https only.
   const prefix = secure ? '__Host-' : ''
 
@@ -33,26 +42,37 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
     reply.header('Set-Cookie', [`${prefix}${name}=${value}`, ...attributes].join('; '))
   }
 
-  function goToProvider(reply: FastifyReply, started: StartedSignIn): string {
-    setCookie(reply, started.cookie_name, started.cookie, STATE_SECONDS)
-    return started.url
-  }
-
   function goToFrontend(reply: FastifyReply, fragment: Record<string, string>): FastifyReply {
-    const url = new URL(config.FRONTEND_URL)
+    const url = new URL(FRONTEND_URL)
     url.hash = new URLSearchParams(fragment).toString()
     return reply.redirect(url.href, 302)
   }
 
-  function reportFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
-    if (!(error instanceof SignInError)) throw error
-    request.log.warn(
-      { code: error.code, cause: explainCauses(error.cause) },
-      'a sign-in at the identity provider failed',
-    )
-    return goToFrontend(reply, { error: error.code })
+  return {
+    goToFrontend,
+    goToProvider(reply: FastifyReply, started: StartedSignIn): string {
+      setCookie(reply, started.cookie_name, started.cookie, STATE_SECONDS)
+      return started.url
+    },
+    readCookie: (request: FastifyRequest, name: string) => readCookie(request.headers.cookie, `${prefix}${name}`),
+    removeCookie: (reply: FastifyReply, name: string) => setCookie(reply, name, '', 0),
+    reportFailure(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
+      if (!(error instanceof SignInError)) throw error
+      request.log.warn(
+        { code: error.code, cause: explainCauses(error.cause) },
+        'a sign-in at the identity provider failed',
+      )
+      return goToFrontend(reply, { error: error.code })
+    },
   }
+}
 
+function signInRoutes(
+  app: App,
+  { db, tokens, config }: Services,
+  client: ProviderClient | null,
+  browser: BrowserSteps,
+): void {
   app.get(
     '/api/auth/idp',
     {
@@ -71,11 +91,11 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
       await countSignIn(db, originOf(request))
       try {
         return reply.redirect(
-          goToProvider(reply, await beginSignIn(db, provider, { invitation: request.query.invitation })),
+          browser.goToProvider(reply, await beginSignIn(db, provider, { invitation: request.query.invitation })),
           302,
         )
       } catch (error) {
-        return reportFailure(request, reply, error)
+        return browser.reportFailure(request, reply, error)
       }
     },
   )
@@ -97,13 +117,13 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
       const tools = { db, tokens, client: requireProvider(client), signup: config.SIGNUP }
       const query = request.url.split('?').slice(1).join('?')
       const used = cookieNameOf(query)
-      if (used !== null) setCookie(reply, used, '', 0)
-      const cookie = (name: string) => readCookie(request.headers.cookie, `${prefix}${name}`)
+      if (used !== null) browser.removeCookie(reply, used)
+      const cookie = (name: string) => browser.readCookie(request, name)
       try {
         const outcome = await finishSignIn(tools, { query, cookie }, originOf(request))
-        if (outcome.kind === 'linked') return goToFrontend(reply, { linked: 'true' })
+        if (outcome.kind === 'linked') return browser.goToFrontend(reply, { linked: 'true' })
         const { access_token, refresh_token, expires_in, token_type } = outcome.result
-        return goToFrontend(reply, {
+        return browser.goToFrontend(reply, {
           access_token,
           refresh_token,
           expires_in: String(expires_in),
@@ -111,11 +131,13 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
           ...(outcome.invitation !== null && { invitation: outcome.invitation }),
         })
       } catch (error) {
-        return reportFailure(request, reply, error)
+        return browser.reportFailure(request, reply, error)
       }
     },
   )
+}
 
+function linkRoutes(app: App, { db }: Services, client: ProviderClient | null, browser: BrowserSteps): void {
   app.get(
     '/api/auth/link/idp',
     {
@@ -132,7 +154,9 @@ export function providerRoutes(app: App, { db, tokens, config, providerEgress }:
     async (request, reply) => {
       const provider = requireProvider(client)
       try {
-        return { redirect_url: goToProvider(reply, await beginSignIn(db, provider, { link: actorOf(request) })) }
+        return {
+          redirect_url: browser.goToProvider(reply, await beginSignIn(db, provider, { link: actorOf(request) })),
+        }
       } catch (error) {
         if (!(error instanceof SignInError)) throw error
         request.log.warn(

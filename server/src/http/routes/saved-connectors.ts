@@ -27,13 +27,20 @@ import { PipelineListItem } from '../schemas/pipelines.ts'
 import { ListOf, paging, withTotal } from '../total-count.ts'
 
 export function savedConnectorRoutes(app: App, services: Services): void {
-  routesOf(app, services, 'source', '/api/saved/sources')
-  routesOf(app, services, 'destination', '/api/saved/destinations')
+  for (const [type, path] of [
+    ['source', '/api/saved/sources'],
+    ['destination', '/api/saved/destinations'],
+  ] as const) {
+    collectionRoutes(app, services, type, path)
+    itemRoutes(app, services, type, path)
+    useRoutes(app, services, type, path)
+  }
 }
 
-function routesOf(app: App, services: Services, type: ConnectorType, path: string): void {
+const tags = ['Saved connectors']
+
+function collectionRoutes(app: App, services: Services, type: ConnectorType, path: string): void {
   const { db } = services
-  const tags = ['Saved connectors']
 
   app.post(
     path,
@@ -64,6 +71,10 @@ function routesOf(app: App, services: Services, type: ConnectorType, path: strin
     async (request, reply) =>
       withTotal(reply, await listSavedConnectors(db, actorOf(request), type, paging(request.query))),
   )
+}
+
+function itemRoutes(app: App, services: Services, type: ConnectorType, path: string): void {
+  const { db } = services
 
   app.get(
     `${path}/:id`,
@@ -123,7 +134,9 @@ function routesOf(app: App, services: Services, type: ConnectorType, path: strin
       return reply.code(204).send(null)
     },
   )
+}
 
+function useRoutes(app: App, { db }: Services, type: ConnectorType, path: string): void {
   app.get(
     `${path}/:id/pipelines`,
     {

@@ -1,7 +1,6 @@
-import { Type } from 'typebox'
 import { VERSION } from '../../version.ts'
 import type { App } from '../app-type.ts'
-import { problems } from '../schemas/common.ts'
+import { problems, ServiceVersion } from '../schemas/common.ts'
 
 /** Strangers do not learn it: a version tells which faults to try. */
 export function versionRoutes(app: App): void {
@@ -13,7 +12,7 @@ export function versionRoutes(app: App): void {
         tags: ['Health'],
         summary: 'The version of the service',
         response: {
-          200: Type.Object({ version: Type.String({ description: 'Such as 1.2.0' }) }),
+          200: ServiceVersion,
           ...problems('unauthenticated'),
         },
       },

@@ -58,3 +58,5 @@ export const IdParams = Type.Object({ id: Uuid })
 /** The error responses of a route, for its documentation. */
 export const problems = (...codes: ErrorCode[]): Record<number, typeof Problem> =>
   Object.fromEntries(codes.map((code) => [catalogue[code].status, { ...Problem, description: catalogue[code].about }]))
+
+export const ServiceVersion = Type.Object({ version: Type.String({ description: 'Such as 1.2.0' }) })
