@@ -27,6 +27,7 @@ export interface Parameter {
 }
 
 export interface Response {
+  $ref?: string
   description?: string
   content?: Record<string, { schema: Schema }>
 }
@@ -45,11 +46,20 @@ export interface Document {
   openapi: string
   info: { title: string; version: string }
   paths: Record<string, Record<string, Operation>>
-  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, object> }
+  components: {
+    schemas: Record<string, Schema>
+    responses: Record<string, Response>
+    securitySchemes: Record<string, object>
+  }
 }
 
+/** With the responses that operations refer to put in their places. */
 export async function readDocument(app: TestApp): Promise<Document> {
-  return (await app.call('GET', '/api/openapi.json')).body as Document
+  const document = (await app.call('GET', '/api/openapi.json')).body as Document
+  for (const { responses } of listOperations(document).map(({ operation }) => operation))
+    for (const [status, { $ref }] of Object.entries(responses))
+      if ($ref) responses[status] = document.components.responses[$ref.replace('#/components/responses/', '')]!
+  return document
 }
 
 export const listOperations = ({ paths }: Document) =>

@@ -88,6 +88,9 @@ test('every object that is sent or answered has a name, and every name leads to 
       assert.ok(item.$ref !== undefined || item.type === 'string', `${method} ${path}: ${JSON.stringify(item)}`)
     }
   }
+  assert.deepEqual(document.components.schemas.RunListItem!.properties!.status, {
+    $ref: '#/components/schemas/RunStatus',
+  })
   for (const [, $ref] of JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g))
     assert.ok(resolve({ $ref: $ref! }), `${$ref} leads nowhere`)
   for (const name of ['Pipeline', 'PipelineConfig', 'Run', 'Domain', 'SourceConnector', 'SavedConnector', 'Error'])

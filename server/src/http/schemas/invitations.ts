@@ -3,7 +3,7 @@ import { INVITED_ROLES } from '../../tenancy/invitations.ts'
 import { AuthenticationResult } from './auth.ts'
 import { Email, Nullable, OptionalPaging, RoleName, Timestamp, Uuid } from './common.ts'
 
-const InvitedRole = Type.Enum([...INVITED_ROLES])
+export const InvitedRole = Type.Enum([...INVITED_ROLES])
 const Token = Type.String({ minLength: 1, maxLength: 200 })
 
 export const Invite = Type.Object({ email: Email, role: InvitedRole })
