@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
+import { generateTypes } from '../clients/typescript/generate.ts'
 import { configurationTable } from '../server/src/config/config.ts'
 import { clientSettings } from '../server/src/config/settings.ts'
 import { connectorPage } from '../server/src/connectors/docs.ts'
@@ -22,11 +23,13 @@ export const CONNECTORS = 'docs/connectors'
 
 /** Texts by their path from the root of the repository. */
 export async function makeDocuments(app: App, db: Queryable): Promise<Map<string, string>> {
+  const reference = app.swagger()
   return new Map([
     ['docs/configuration.md', configurationPage()],
     ['docs/errors.md', errorsPage()],
     ['docs/permissions.md', permissionsPage()],
-    ['docs/openapi.json', `${JSON.stringify(app.swagger(), null, 2)}\n`],
+    ['docs/openapi.json', `${JSON.stringify(reference, null, 2)}\n`],
+    ['clients/typescript/src/schema.d.ts', await generateTypes(reference)],
     ['server/src/database/schema.sql', await describeSchema(db)],
     ...connectorPages(),
   ])

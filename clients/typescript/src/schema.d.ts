@@ -1,0 +1,6341 @@
+/* Generated from docs/openapi.json by `npm run docs`. */
+
+export interface paths {
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The process is running */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Success */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            status: string;
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Database, blob store and queue answer
+         * @description With METRICS_TOKEN as `Authorization: Bearer …` the response also has the state of each part.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Success */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @enum {string} */
+                            status: "ready" | "not ready";
+                        } & {
+                            [key: string]: string;
+                        };
+                    };
+                };
+                /** @description Answer */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @enum {string} */
+                            status: "ready" | "not ready";
+                        } & {
+                            [key: string]: string;
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/version": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The version of the service */
+        get: operations["getVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/register": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an account, and its organization unless it is invited to one
+         * @description With `invitation_token` the account joins the organization that sent the invitation; if SIGNUP is `invited` it is required (403 without it). After 1000 registrations from a client within 15 minutes the answer is 429. One with an address that has an account counts 10 times.
+         */
+        post: operations["postAuthRegister"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a password
+         * @description Opens the organization used last. After 10 failed sign-ins for an address, or 50 from a client, within 15 minutes the answer is 429.
+         */
+        post: operations["postAuthLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange a refresh token for new tokens
+         * @description Each refresh token is used once. Two tabs may use one at the same time: both get new tokens, and the first of these that is used ends the other. A token that comes back more than 30 seconds after it was used ends the session.
+         */
+        post: operations["postAuthRefresh"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The current user */
+        get: operations["getAuthMe"];
+        /**
+         * Change your name
+         * @description If an account of the identity provider is linked, its name is used again after the next sign-in there.
+         */
+        put: operations["putAuthMe"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change the password
+         * @description All other sessions are signed out.
+         */
+        put: operations["putAuthPassword"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End this session */
+        post: operations["postAuthLogout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Your sessions in all your organizations
+         * @description The one used last comes first. A session is used when it is opened and when its tokens are refreshed.
+         */
+        get: operations["getAuthSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End one of your sessions
+         * @description Its tokens stop working immediately. It may be the session of this request.
+         */
+        delete: operations["deleteAuthSessionsById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/organizations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The organizations you belong to */
+        get: operations["getAuthOrganizations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/switch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open another of your organizations */
+        post: operations["postAuthSwitch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/idp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Sign in at the identity provider
+         * @description Errors come back to FRONTEND_URL as `#error=<code>`:
+         *
+         *     - `access_denied`: The person or the provider refused.
+         *     - `invalid_state`: The sign-in was not started in this browser, or its answer was used before. Start again.
+         *     - `state_expired`: The sign-in took more than ten minutes. Start again.
+         *     - `provider_unavailable`: The provider does not answer, or its address is not allowed. The log has the cause.
+         *     - `provider_error`: The answer of the provider is not valid: another issuer, for example. The log has the cause.
+         *     - `email_missing`: The provider gave no email address. Request it with IDP_SCOPE, or let the person make their address public there.
+         *     - `email_not_verified`: An account with this address exists, and the provider has not verified the address. Sign in with the password and link the provider.
+         *     - `already_linked`: The account is already linked to another account of the provider. Unlink that one first.
+         *     - `identity_taken`: This account of the provider is linked to another person.
+         *     - `signup_closed`: New accounts are by invitation only. Open the link of your invitation and sign in from there, or ask for one.
+         *     - `invitation_invalid`: New accounts are by invitation only, and this invitation is unknown, expired, cancelled or used. Ask for a new one.
+         */
+        get: operations["getAuthIdp"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/idp/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the identity provider sends the browser back
+         * @description Redirects to FRONTEND_URL with `#access_token=…&refresh_token=…&expires_in=…&token_type=bearer`, followed by `&invitation=…` if the sign-in started with one, or with `#linked=true` after linking. Errors come back to FRONTEND_URL as `#error=<code>`:
+         *
+         *     - `access_denied`: The person or the provider refused.
+         *     - `invalid_state`: The sign-in was not started in this browser, or its answer was used before. Start again.
+         *     - `state_expired`: The sign-in took more than ten minutes. Start again.
+         *     - `provider_unavailable`: The provider does not answer, or its address is not allowed. The log has the cause.
+         *     - `provider_error`: The answer of the provider is not valid: another issuer, for example. The log has the cause.
+         *     - `email_missing`: The provider gave no email address. Request it with IDP_SCOPE, or let the person make their address public there.
+         *     - `email_not_verified`: An account with this address exists, and the provider has not verified the address. Sign in with the password and link the provider.
+         *     - `already_linked`: The account is already linked to another account of the provider. Unlink that one first.
+         *     - `identity_taken`: This account of the provider is linked to another person.
+         *     - `signup_closed`: New accounts are by invitation only. Open the link of your invitation and sign in from there, or ask for one.
+         *     - `invitation_invalid`: New accounts are by invitation only, and this invitation is unknown, expired, cancelled or used. Ask for a new one.
+         */
+        get: operations["getAuthIdpCallback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/link/idp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Link an account of the identity provider to yours
+         * @description Sets a cookie that the same browser brings back, so call it from the page that then goes to `redirect_url`.
+         */
+        get: operations["getAuthLinkIdp"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/unlink/idp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Unlink the account of the identity provider
+         * @description Needs a password, because otherwise there would be no way left to sign in.
+         */
+        delete: operations["deleteAuthUnlinkIdp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/organization": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The current organization */
+        get: operations["getOrganization"];
+        /**
+         * Rename the organization
+         * @description Needs the permission `organization:write`.
+         */
+        put: operations["putOrganization"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/organization/transfer-ownership": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make another member the owner
+         * @description The old owner becomes an admin.
+         *
+         *     Needs the permission `organization:transfer`.
+         */
+        post: operations["postOrganizationTransferOwnership"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run a pipeline now
+         * @description Runs of one pipeline execute one after another.
+         *
+         *     Needs the permission `pipelines:run`.
+         */
+        post: operations["postPipelinesByIdRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs of a pipeline
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesByIdRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the runs of a pipeline went
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesByIdStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs of all pipelines
+         * @description Newest first. For the next page give the id of the last run as `before`.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getRuns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One run
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunId"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The log of a run
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdLogs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/logs/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the log of a run
+         * @description Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to go on), `end` with the final status.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdLogsStream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a waiting or running run
+         * @description Needs the permission `pipelines:run`.
+         */
+        post: operations["postPipelinesRunsByRunIdCancel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/output/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * An address for a browser to download the output from
+         * @description It works once, within 60 seconds.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        post: operations["postPipelinesRunsByRunIdOutputTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/output": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the output of a run
+         * @description The file as an attachment; ranges are served. With `?ticket=` no other credentials are needed.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdOutput"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download the output of a run
+         * @description The file as an attachment; ranges are served. With `?ticket=` no other credentials are needed.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdDownload"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Members of the organization
+         * @description Needs the permission `members:read`.
+         */
+        get: operations["getUsers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A member
+         * @description Needs the permission `members:read`.
+         */
+        get: operations["getUsersByUserId"];
+        put?: never;
+        post?: never;
+        /**
+         * Remove a member from the organization
+         * @description Their sessions and API keys in this organization end immediately, and the invitations they sent are cancelled. Nobody removes the owner, and no admin removes another admin (403).
+         *
+         *     Needs the permission `users:manage_roles`.
+         */
+        delete: operations["deleteUsersByUserId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{user_id}/role": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change the role of a member
+         * @description Not to owner (400): transfer the ownership instead. Nobody changes the owner, and no admin changes another admin (403). The invitations of somebody who may no longer invite are cancelled.
+         *
+         *     Needs the permission `users:manage_roles`.
+         */
+        put: operations["putUsersByUserIdRole"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite somebody to the organization
+         * @description Send them `invite_url`: its token is shown only in this response. A member, or an address with a pending invitation, cannot be invited again (409).
+         *
+         *     Needs the permission `users:invite`.
+         */
+        post: operations["postUsersInvite"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Pending invitations
+         * @description Needs the permission `users:invite`.
+         */
+        get: operations["getUsersInvitations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/invitations/{invitation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a pending invitation
+         * @description Needs the permission `users:invite`.
+         */
+        delete: operations["deleteUsersInvitationsByInvitationId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/invitations/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an invitation is for
+         * @description An expired invitation is shown with `is_expired`; one that was used or cancelled is 400.
+         */
+        get: operations["getUsersInvitationsPreview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/invitations/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Join the organization that invited you
+         * @description Anybody who has the token may use it, once. The response has tokens for the joined organization. If it was accepted with an API key, these tokens end with the key and may do no more than a key.
+         */
+        post: operations["postUsersInvitationsAccept"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{user_id}/domain-roles": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Domain roles of a member
+         * @description Needs the permission `members:read`.
+         */
+        get: operations["getUsersByUserIdDomainRoles"];
+        put?: never;
+        /**
+         * Give a member a higher role in one domain
+         * @description It only adds permissions in this domain, and changes nothing for admins and the owner. Only the owner grants the admin role (403). A member has one role per domain (409).
+         *
+         *     Needs the permission `users:manage_roles`.
+         */
+        post: operations["postUsersByUserIdDomainRoles"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{user_id}/domain-roles/{domain_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a domain role
+         * @description Needs the permission `users:manage_roles`.
+         */
+        delete: operations["deleteUsersByUserIdDomainRolesByDomainId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Domains of the organization
+         * @description Needs the permission `domains:read`.
+         */
+        get: operations["getDomains"];
+        put?: never;
+        /**
+         * Create a domain
+         * @description Needs the permission `domains:write`.
+         */
+        post: operations["postDomains"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A domain
+         * @description Needs the permission `domains:read`.
+         */
+        get: operations["getDomainsByDomainId"];
+        /**
+         * Change a domain
+         * @description Only the given fields change; null clears the description or the color. The admin role in this domain is enough.
+         *
+         *     Needs the permission `domains:write`.
+         */
+        put: operations["putDomainsByDomainId"];
+        post?: never;
+        /**
+         * Delete an empty domain
+         * @description A domain that still has pipelines cannot be deleted (403): move or delete them first.
+         *
+         *     Needs the permission `domains:delete`.
+         */
+        delete: operations["deleteDomainsByDomainId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * API keys of the organization that were not revoked
+         * @description Needs the permission `api_keys:read`.
+         */
+        get: operations["getApiKeys"];
+        put?: never;
+        /**
+         * Create an API key
+         * @description It has the permissions that its creator has in this organization at the moment of each use, limited by `role` and `scopes`. A key that is created with a key has at most the same limits, expires no later and is revoked with it. The whole key is shown only in this response.
+         *
+         *     Needs the permission `api_keys:write`.
+         */
+        post: operations["postApiKeys"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/api-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description It stops working immediately, and so do the keys that were created with it. Members revoke their own keys, admins and the owner any.
+         *
+         *     Needs the permission `api_keys:write`.
+         */
+        delete: operations["deleteApiKeysByKeyId"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who did what, newest first
+         * @description For the next page send the `id` of the last line as `before`. With `format=csv` or `Accept: text/csv` the response is a CSV file of all matching lines.
+         *
+         *     Needs the permission `audit:read`.
+         */
+        get: operations["getAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Webhooks of the organization
+         * @description Needs the permission `webhooks:write`.
+         */
+        get: operations["getWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description Requests are signed with its secret, which this answer alone shows. docs/webhooks.md says how to verify them and what is promised.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        post: operations["postWebhooks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A webhook
+         * @description Needs the permission `webhooks:write`.
+         */
+        get: operations["getWebhooksById"];
+        /**
+         * Change a webhook
+         * @description Only what is given changes; null clears the description. A new secret signs from the next attempt on. What waits while a webhook is disabled is not sent later.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        put: operations["putWebhooksById"];
+        post?: never;
+        /**
+         * Delete a webhook and its deliveries
+         * @description Needs the permission `webhooks:write`.
+         */
+        delete: operations["deleteWebhooksById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was sent, and what became of it
+         * @description Newest first. Finished deliveries are kept for 30 days.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        get: operations["getWebhooksByIdDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test
+         * @description Queues a delivery of the event `test`; the list of deliveries tells whether it arrived.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        post: operations["postWebhooksByIdTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/webhooks/{id}/deliveries/{delivery_id}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a delivery again
+         * @description Queues a new delivery with the same event and payload, under an id of its own.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        post: operations["postWebhooksByIdDeliveriesByDeliveryIdResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connectors/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The sources there are
+         * @description The custom sources of the organization are among them.
+         *
+         *     Needs the permission `connectors:read`.
+         */
+        get: operations["getConnectorsSources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connectors/destinations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The destinations there are
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getConnectorsDestinations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connectors/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try out a source or a destination
+         * @description With a `stream` also whether that one is there and may be read, or its table be written. Ends after 30 seconds.
+         *
+         *     Needs the permission `connectors:write`.
+         */
+        post: operations["postConnectorsCheck"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/connectors/streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The streams of a source
+         * @description With `describe` also their columns, keys and about how many rows they have. Ends after 30 seconds.
+         *
+         *     Needs the permission `connectors:write`.
+         */
+        post: operations["postConnectorsStreams"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved sources
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedSources"];
+        put?: never;
+        /**
+         * Save a source
+         * @description Needs the permission `connectors:write`.
+         */
+        post: operations["postSavedSources"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/sources/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A saved source with its config
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedSourcesById"];
+        /**
+         * Change a saved source
+         * @description Needs the permission `connectors:write`.
+         */
+        put: operations["putSavedSourcesById"];
+        post?: never;
+        /**
+         * Delete a saved source
+         * @description Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.
+         *
+         *     Needs the permission `connectors:write`.
+         */
+        delete: operations["deleteSavedSourcesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/sources/{id}/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipelines that use a saved source
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedSourcesByIdPipelines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/destinations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List saved destinations
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedDestinations"];
+        put?: never;
+        /**
+         * Save a destination
+         * @description Needs the permission `connectors:write`.
+         */
+        post: operations["postSavedDestinations"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/destinations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A saved destination with its config
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedDestinationsById"];
+        /**
+         * Change a saved destination
+         * @description Needs the permission `connectors:write`.
+         */
+        put: operations["putSavedDestinationsById"];
+        post?: never;
+        /**
+         * Delete a saved destination
+         * @description Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.
+         *
+         *     Needs the permission `connectors:write`.
+         */
+        delete: operations["deleteSavedDestinationsById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/saved/destinations/{id}/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipelines that use a saved destination
+         * @description Needs the permission `connectors:read`.
+         */
+        get: operations["getSavedDestinationsByIdPipelines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate code; nothing is saved
+         * @description Needs the permission `custom_sources:write`.
+         */
+        post: operations["postCustomSourcesValidate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List custom sources
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getCustomSources"];
+        put?: never;
+        /**
+         * Create a custom source
+         * @description Needs the permission `custom_sources:write`.
+         */
+        post: operations["postCustomSources"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A custom source with its code
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getCustomSourcesById"];
+        /**
+         * Change a custom source
+         * @description New code becomes a new version. Runs under way keep the code they began with.
+         *
+         *     Needs the permission `custom_sources:write`.
+         */
+        put: operations["putCustomSourcesById"];
+        post?: never;
+        /**
+         * Delete a custom source
+         * @description Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.
+         *
+         *     Needs the permission `custom_sources:write`.
+         */
+        delete: operations["deleteCustomSourcesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a few records
+         * @description Of saved code (source_id), of the code given, or of the code given in place of the saved one.
+         *
+         *     Needs the permission `custom_sources:write`.
+         */
+        post: operations["postCustomSourcesPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/{id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test the connection of a custom source
+         * @description Needs the permission `custom_sources:write`.
+         */
+        post: operations["postCustomSourcesByIdCheck"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The versions of a custom source, newest first
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getCustomSourcesByIdVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/{id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One version with its code
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getCustomSourcesByIdVersionsByVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/custom-sources/{id}/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipelines that use a custom source
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getCustomSourcesByIdPipelines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List pipelines
+         * @description Newest first, each with its domain and its last run.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelines"];
+        put?: never;
+        /**
+         * Create a pipeline
+         * @description The whole config is checked; `detail` begins with the path of what is wrong.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        post: operations["postPipelines"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A pipeline with its config
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesById"];
+        /**
+         * Change a pipeline
+         * @description What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        put: operations["putPipelinesById"];
+        post?: never;
+        /**
+         * Delete a pipeline with all its runs
+         * @description A run under way is cancelled first.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        delete: operations["deletePipelinesById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/copy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Copy a pipeline
+         * @description The copy is disabled. Without a name it is called "X (copy)", then "X (copy 2)".
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        post: operations["postPipelinesByIdCopy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/duplicate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same as copy
+         * @description The copy is disabled. Without a name it is called "X (copy)", then "X (copy 2)".
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        post: operations["postPipelinesByIdDuplicate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a pipeline for each chosen stream of a source
+         * @description All of them or none.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        post: operations["postPipelinesBulk"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/schedule-preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * When a schedule fires next
+         * @description Needs the permission `pipelines:read`.
+         */
+        post: operations["postPipelinesSchedulePreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The cursor from which the next incremental run goes on
+         * @description Null also where the pipeline was changed since it was kept, so that the next run starts from the beginning.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesByIdState"];
+        /**
+         * Set the cursor by hand
+         * @description It belongs to the config as it is now, whatever the pipeline read and wrote before.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        put: operations["putPipelinesByIdState"];
+        post?: never;
+        /**
+         * Forget the cursor
+         * @description The next incremental run reads everything.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        delete: operations["deletePipelinesByIdState"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/{id}/schema": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The columns that the destination has after the last run
+         * @description Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesByIdSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        AcceptedInvitation: {
+            message: string;
+            organization_name: string;
+            role: components["schemas"]["Role"];
+            access_token: string;
+            refresh_token: string;
+            user: {
+                /** Format: uuid */
+                id: string;
+                email: string;
+                name: string;
+                role: components["schemas"]["Role"];
+            };
+            organization: components["schemas"]["Organization"];
+        };
+        ApiKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description The first 12 characters of the key */
+            key_prefix: string;
+            /** @description The limits of the key; empty if it may do everything that its creator may do */
+            scopes: {
+                role?: components["schemas"]["Role"];
+                permissions?: ("pipelines:read" | "connectors:read" | "custom_sources:read" | "domains:read" | "api_keys:read" | "members:read" | "pipelines:write" | "pipelines:run" | "connectors:write" | "custom_sources:write" | "api_keys:write" | "domains:write" | "domains:delete" | "users:invite" | "users:manage_roles" | "audit:read" | "organization:write" | "webhooks:write")[];
+                /** Format: uuid */
+                domain_id?: string;
+            };
+            /** Format: date-time */
+            last_used_at: string | null;
+            /**
+             * Format: date-time
+             * @description Null: never
+             */
+            expires_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+            created_by_name: string;
+        };
+        ApiKeyAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "api_key";
+            params: {
+                /**
+                 * Format: password
+                 * @description The key.
+                 */
+                token: string;
+                /** @description The name of the header that carries the key. Default: X-API-Key. */
+                header?: string;
+            };
+        };
+        AuditLine: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** Format: uuid */
+            actor_id: string | null;
+            actor_email: string | null;
+            /** Format: uuid */
+            api_key_id: string | null;
+            action: string;
+            object_type: string;
+            object_id: string | null;
+            details: {
+                [key: string]: unknown;
+            };
+            request_id: string | null;
+            client_address: string | null;
+        };
+        AuthenticationResult: {
+            access_token: string;
+            refresh_token: string;
+            user: {
+                /** Format: uuid */
+                id: string;
+                email: string;
+                name: string;
+                role: components["schemas"]["Role"];
+            };
+            organization: components["schemas"]["Organization"];
+        };
+        BasicAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "basic";
+            params: {
+                /** @description The user name. */
+                username: string;
+                /** Format: password */
+                password: string;
+            };
+        };
+        BearerAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "bearer";
+            params: {
+                /**
+                 * Format: password
+                 * @description The bearer token.
+                 */
+                token: string;
+            };
+        };
+        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["PostgresDestination"];
+        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["PostgresSource"];
+        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkPostgresSource"];
+        BulkCustomSourceReference: {
+            /** @description The source_name of a custom source */
+            name: string;
+            authentication?: components["schemas"]["CustomAuthentication"];
+            /** @description Settings of the custom source */
+            config?: {
+                [key: string]: unknown;
+            };
+        };
+        BulkDummySource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "dummy";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["DummySourceSettings"];
+        };
+        BulkFileSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "file";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["FileSourceSettings"];
+        };
+        /** @description As for one pipeline, but its source has no stream */
+        BulkPipelineConfig: {
+            name?: string;
+            source: components["schemas"]["BulkPipelineSource"];
+            destination: components["schemas"]["PipelineDestination"];
+            sync?: components["schemas"]["PipelineSync"];
+            columns?: components["schemas"]["PipelineColumns"];
+            run?: components["schemas"]["PipelineRunOptions"];
+        };
+        BulkPipelineSource: components["schemas"]["BulkBuiltInSource"] | components["schemas"]["BulkSavedSourceReference"] | components["schemas"]["BulkCustomSourceReference"];
+        BulkPipelines: {
+            config: components["schemas"]["BulkPipelineConfig"];
+            /** @description Each gets a pipeline */
+            streams: string[];
+            /** @description May hold {source} and {stream} */
+            name_pattern?: string;
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            schedule?: string | null;
+            /** @description IANA name such as Europe/Berlin; null is UTC */
+            timezone?: string | null;
+            enabled?: boolean;
+            /** Format: uuid */
+            domain_id?: string | null;
+        };
+        BulkPostgresSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "postgres";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["PostgresSourceSettings"];
+        };
+        BulkSavedSourceReference: {
+            /** Format: uuid */
+            saved_connector_id: string;
+            /** @description Settings that the connector lets a pipeline choose */
+            config?: {
+                [key: string]: unknown;
+            };
+        };
+        CancelledRun: {
+            /** @enum {string} */
+            status: "cancelled";
+        };
+        ChangePassword: {
+            current_password: string;
+            new_password: string;
+        };
+        ChangedPipeline: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            schedule: string | null;
+            timezone: string | null;
+            enabled: boolean;
+            /** Format: uuid */
+            domain_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description What else follows from the change; absent where there is nothing to say */
+            notice?: string;
+        };
+        CheckResult: {
+            success: boolean;
+            message: string;
+        };
+        CheckSource: {
+            /** @description `type` and `params`; none where it is absent */
+            authentication?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of the source */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** @description Either a source or a destination */
+        ConnectorProbe: {
+            /** @description Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config */
+            source?: {
+                [key: string]: unknown;
+            };
+            /** @description Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config */
+            destination?: {
+                [key: string]: unknown;
+            };
+            /** @description Also try this one: is it there, and may it be read? Of a destination: may its table be written? It may stand in the source as well */
+            stream?: string;
+        };
+        /** @description A source */
+        ConnectorStreamsProbe: {
+            /** @description Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config */
+            source?: {
+                [key: string]: unknown;
+            };
+            /** @description Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config */
+            destination?: {
+                [key: string]: unknown;
+            };
+            /** @description The one to describe; else the first 100 of them */
+            stream?: string;
+            /** @description Also tell what the streams look like */
+            describe?: boolean;
+        };
+        /** @description A name is made where none is given */
+        CopyPipeline: {
+            name?: string | null;
+        };
+        CreateApiKey: {
+            name: string;
+            /** @description Null or absent: never expires */
+            expires_in_days?: (30 | 90 | 180 | 365) | null;
+            /** @description The key has at most this role. It cannot be higher than your own */
+            role?: components["schemas"]["Role"];
+            scopes?: {
+                /** @description Everything the key may do; you must have each of these permissions yourself */
+                permissions: ("pipelines:read" | "connectors:read" | "custom_sources:read" | "domains:read" | "api_keys:read" | "members:read" | "pipelines:write" | "pipelines:run" | "connectors:write" | "custom_sources:write" | "api_keys:write" | "domains:write" | "domains:delete" | "users:invite" | "users:manage_roles" | "audit:read" | "organization:write" | "webhooks:write")[];
+                /**
+                 * Format: uuid
+                 * @description The key reaches only this domain and its pipelines. Allowed with domains:read, pipelines:read, pipelines:write, pipelines:run, domains:write
+                 */
+                domain_id?: string;
+            };
+        };
+        CreateCustomSource: {
+            name: string;
+            /** @description Letters, digits, _ . and -; unique in the organization */
+            source_name: string;
+            /** @description Python; at most 512 KB */
+            code: string;
+            description?: string | null;
+        };
+        CreateDomain: {
+            name: string;
+            description?: string | null;
+            /** @description `#RRGGBB` */
+            color?: string | null;
+        };
+        CreatePipeline: {
+            name: string;
+            config: components["schemas"]["PipelineConfig"];
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            schedule?: string | null;
+            /** @description IANA name such as Europe/Berlin; null is UTC */
+            timezone?: string | null;
+            enabled?: boolean;
+            /** Format: uuid */
+            domain_id?: string | null;
+        };
+        CreateSavedConnector: {
+            name: string;
+            connector_name: string;
+            /** @description A source: authentication and config. A destination: its settings */
+            config: {
+                [key: string]: unknown;
+            };
+            description?: string | null;
+        };
+        CreateWebhook: {
+            /** @description https:// or http://, without a user name */
+            url: string;
+            /** @description A success after a failure is both `run.succeeded` and `run.recovered` */
+            events: ("run.failed" | "run.succeeded" | "run.recovered")[];
+            /** @description Signs what is sent; at least 16 characters. Absent: one is made */
+            secret?: string;
+            description?: string | null;
+            /** @description Absent: true */
+            enabled?: boolean;
+        };
+        CreatedApiKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description The whole key, shown only here */
+            key: string;
+            /** @description The first 12 characters of the key */
+            key_prefix: string;
+            /**
+             * Format: date-time
+             * @description Null: never
+             */
+            expires_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        CreatedCustomSource: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            code: string;
+        };
+        CreatedInvitation: {
+            /** Format: uuid */
+            id: string;
+            email: string;
+            role: components["schemas"]["InvitedRole"];
+            invited_by_name: string | null;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The link to send to them; its token is shown only here */
+            invite_url: string;
+        };
+        CreatedWebhook: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            events: string[];
+            description: string | null;
+            enabled: boolean;
+            /** @description Why the service disabled it: nothing arrived for three days. Enabling it clears this */
+            disabled_reason: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string | null;
+            /** @description Verifies signatures: shown here and never again */
+            secret: string;
+        };
+        CustomAuthentication: {
+            type: string;
+            params?: {
+                [key: string]: unknown;
+            };
+        };
+        CustomSource: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            code: string;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        CustomSourceListItem: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            stream_count: number | null;
+        };
+        CustomSourceReference: {
+            /** @description The source_name of a custom source */
+            name: string;
+            authentication?: components["schemas"]["CustomAuthentication"];
+            /** @description Settings of the custom source */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The stream to read. */
+            stream: string;
+        };
+        CustomSourceVersion: {
+            version: number;
+            streams: string[];
+            created_by_name: string | null;
+            /** Format: date-time */
+            created_at: string;
+            code: string;
+        };
+        CustomSourceVersionListItem: {
+            version: number;
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            streams: string[];
+            created_by_name: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            stream_count: number | null;
+        };
+        DestinationConnector: {
+            name: string;
+            display_name: string;
+            description: string;
+            /** @description A whole source or destination object that works when pasted into a pipeline */
+            example_config: {
+                [key: string]: unknown;
+            };
+            /** @description JSON Schema of its settings; `secret` marks secrets, `override` what a pipeline may change. `truncated` is true where a custom source has more settings than are shown */
+            config_schema: {
+                [key: string]: unknown;
+            };
+            /** @description What it can do */
+            capabilities: {
+                [key: string]: unknown;
+            };
+        };
+        Domain: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string | null;
+            color: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        DomainListItem: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string | null;
+            color: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description Only with `include_counts=true` */
+            pipeline_count?: number;
+        };
+        DomainRole: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            user_id: string;
+            /** Format: uuid */
+            domain_id: string;
+            domain_name: string;
+            /** @enum {string} */
+            role: "admin" | "member";
+            /** Format: date-time */
+            created_at: string;
+        };
+        DummySource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "dummy";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["DummySourceSettings"];
+            /** @enum {string} */
+            stream: "creatures" | "plants";
+        };
+        DummySourceSettings: {
+            /**
+             * @description How many records the stream has.
+             * @default 10
+             */
+            records?: number;
+            /**
+             * @description The same seed gives the same records.
+             * @default 1
+             */
+            seed?: number;
+            /**
+             * @description A pause before each record, in milliseconds.
+             * @default 0
+             */
+            delay_ms?: number;
+            /** @description Fails after this many records of the stream. */
+            fail_after?: number;
+            /** @description Ids start again at 1 after this many records. */
+            repeat_ids?: number;
+        };
+        /** @description What is wrong and what to do */
+        Error: {
+            detail: string;
+        };
+        FileDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "file";
+            config?: components["schemas"]["FileDestinationSettings"];
+        };
+        FileDestinationSettings: {
+            /**
+             * @description The format of the file.
+             * @default jsonl
+             * @enum {string}
+             */
+            format?: "jsonl" | "csv" | "parquet";
+            /**
+             * @description gzip compresses jsonl and csv files to .gz; in parquet it replaces snappy.
+             * @default none
+             * @enum {string}
+             */
+            compression?: "none" | "gzip";
+        };
+        FileSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "file";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["FileSourceSettings"];
+            /** @enum {string} */
+            stream: "rows";
+        };
+        FileSourceSettings: {
+            /** @description The http or https address of the file. */
+            url?: string;
+            /** @description The id of a successful run of this organization whose output is read. */
+            run_id?: string;
+            /**
+             * @description Default: detected from the file name, then from the first bytes.
+             * @enum {string}
+             */
+            format?: "jsonl" | "csv" | "parquet";
+            /** @description The delimiter of a CSV. Default: detected. */
+            delimiter?: string;
+            /**
+             * @description Whether the first line of a CSV names its columns. If not, they are column0, column1 and so on.
+             * @default true
+             */
+            header?: boolean;
+        };
+        Finding: {
+            /** @description From 1 */
+            line: number;
+            /** @description From 0 */
+            column: number;
+            message: string;
+            /** @enum {string} */
+            severity: "error" | "warning";
+        };
+        GrantDomainRole: {
+            /** Format: uuid */
+            domain_id: string;
+            /** @enum {string} */
+            role: "admin" | "member";
+        };
+        InUse: {
+            detail: string;
+            used_by: {
+                /** @description The newest 20 of those that the caller may see */
+                pipelines: {
+                    /** Format: uuid */
+                    id: string;
+                    name: string;
+                }[];
+                /** @description How many there are in all, counted to 10000 at most */
+                pipeline_count: number;
+                /** @description Of a custom source: the newest 20 saved sources that use it */
+                saved_sources: {
+                    /** Format: uuid */
+                    id: string;
+                    name: string;
+                }[];
+                saved_source_count: number;
+            };
+        };
+        Invitation: {
+            /** Format: uuid */
+            id: string;
+            email: string;
+            role: components["schemas"]["InvitedRole"];
+            invited_by_name: string | null;
+            /** Format: date-time */
+            expires_at: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        InvitationPreview: {
+            email: string;
+            role: components["schemas"]["InvitedRole"];
+            organization_name: string;
+            invited_by_name: string | null;
+            /** Format: date-time */
+            expires_at: string;
+            is_expired: boolean;
+        };
+        InvitationToken: {
+            token: string;
+        };
+        Invite: {
+            email: string;
+            role: components["schemas"]["InvitedRole"];
+        };
+        /** @enum {string} */
+        InvitedRole: "admin" | "member" | "viewer";
+        LoggerDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "logger";
+            config?: components["schemas"]["LoggerDestinationSettings"];
+        };
+        LoggerDestinationSettings: {
+            /**
+             * @description How many records the log shows, from the first on.
+             * @default 5
+             */
+            samples?: number;
+        };
+        Login: {
+            email: string;
+            password: string;
+        };
+        Me: {
+            /** Format: uuid */
+            id: string;
+            email: string;
+            name: string;
+            avatar_url: string | null;
+            role: components["schemas"]["Role"];
+            organization: components["schemas"]["Organization"];
+            permissions: string[];
+            has_password: boolean;
+            idp_linked: boolean;
+            domain_roles: components["schemas"]["DomainRole"][];
+            /** Format: date-time */
+            created_at: string;
+        };
+        Member: {
+            /** Format: uuid */
+            id: string;
+            email: string;
+            name: string;
+            avatar_url: string | null;
+            role: components["schemas"]["Role"];
+            /** Format: date-time */
+            joined_at: string;
+        };
+        MemberRole: {
+            /** Format: uuid */
+            id: string;
+            email: string;
+            name: string;
+            role: components["schemas"]["Role"];
+            /** Format: date-time */
+            joined_at: string;
+        };
+        Message: {
+            message: string;
+        };
+        MyOrganization: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            slug: string;
+            role: components["schemas"]["Role"];
+            /** Format: date-time */
+            joined_at: string;
+        };
+        NoAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "none";
+            params?: Record<string, never>;
+        };
+        Oauth2ClientCredentialsAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "oauth2_client_credentials";
+            params: {
+                /** @description The http or https address of the token endpoint. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                /**
+                 * Format: password
+                 * @description Its secret.
+                 */
+                client_secret: string;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+            };
+        };
+        Oauth2RefreshTokenAuthentication: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "oauth2_refresh_token";
+            params: {
+                /** @description The http or https address of the token endpoint. */
+                token_url: string;
+                /** @description The client. */
+                client_id: string;
+                /**
+                 * Format: password
+                 * @description Its secret; a public client has none.
+                 */
+                client_secret?: string;
+                /**
+                 * Format: password
+                 * @description The refresh token. If the provider rotates it, the new one is stored in its place.
+                 */
+                refresh_token: string;
+                /** @description Scopes, separated by spaces. */
+                scope?: string;
+            };
+        };
+        Organization: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            slug: string;
+        };
+        OrganizationRun: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            pipeline_id: string;
+            status: components["schemas"]["RunStatus"];
+            triggered_by: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+            pipeline_name: string;
+            /** Format: uuid */
+            domain_id: string | null;
+        };
+        OutputTicket: {
+            ticket: string;
+            /** @description Address of the file, relative to the service; works once */
+            url: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        Pipeline: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            schedule: string | null;
+            timezone: string | null;
+            enabled: boolean;
+            /** Format: uuid */
+            domain_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+            config: components["schemas"]["PipelineConfig"];
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        PipelineColumns: {
+            include?: string[];
+            /** @description Columns to leave out. */
+            exclude?: string[];
+            rename?: {
+                [key: string]: string;
+            };
+            /** @description Columns whose values are replaced by their SHA-256. */
+            hash?: string[];
+        };
+        PipelineConfig: {
+            name?: string;
+            source: components["schemas"]["PipelineSource"];
+            destination: components["schemas"]["PipelineDestination"];
+            sync?: components["schemas"]["PipelineSync"];
+            columns?: components["schemas"]["PipelineColumns"];
+            run?: components["schemas"]["PipelineRunOptions"];
+        };
+        PipelineDestination: components["schemas"]["BuiltInDestination"] | components["schemas"]["SavedDestinationReference"];
+        PipelineListItem: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            schedule: string | null;
+            enabled: boolean;
+            /** Format: uuid */
+            domain_id: string | null;
+            domain_name: string | null;
+            last_run_status: components["schemas"]["RunStatus"] | null;
+            /** Format: date-time */
+            last_run_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        PipelineRunOptions: {
+            timeout_minutes?: number;
+            max_attempts?: number;
+            backoff_seconds?: number;
+            keep_output?: boolean;
+        };
+        PipelineSchema: {
+            columns: {
+                name: string;
+                /** @description A type that belongs to no system: int64, decimal(10,2), timestamptz, text[] … */
+                type: string;
+                /** @description What the destination itself calls it */
+                native_type: string | null;
+            }[];
+            changes: unknown[];
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        PipelineSource: components["schemas"]["BuiltInSource"] | components["schemas"]["SavedSourceReference"] | components["schemas"]["CustomSourceReference"];
+        PipelineState: {
+            /** @description Any JSON value; its meaning is the source’s own */
+            cursor: unknown;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        PipelineStats: {
+            days: number;
+            runs: number;
+            succeeded: number;
+            failed: number;
+            cancelled: number;
+            /** @description Of the runs that succeeded or failed */
+            success_rate: number | null;
+            duration_seconds: {
+                p50: number | null;
+                p95: number | null;
+                max: number | null;
+            };
+            records_per_day: {
+                day: string;
+                runs: number;
+                records: number;
+            }[];
+        };
+        PipelineSummary: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            schedule: string | null;
+            timezone: string | null;
+            enabled: boolean;
+            /** Format: uuid */
+            domain_id: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        PipelineSync: {
+            /** @enum {string} */
+            mode?: "full_refresh" | "incremental";
+            cursor_field?: string | null;
+            /** @enum {string} */
+            write?: "append" | "replace" | "upsert";
+            /** @description The columns that identify a record. */
+            primary_key?: string[];
+            /** @enum {string} */
+            schema_change?: "evolve" | "discard" | "fail";
+            lookback_seconds?: number;
+            allow_empty?: boolean;
+        };
+        PostgresDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "postgres";
+            config?: components["schemas"]["PostgresDestinationSettings"];
+        };
+        PostgresDestinationSettings: {
+            /**
+             * Format: password
+             * @description postgres://user:password@host:5432/database?sslmode=require. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Default 5432. */
+            port?: number;
+            /** @description Name of the database. Default: the user name. */
+            database?: string;
+            /** @description Name of the role to log in as. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the role.
+             */
+            password?: string;
+            /** @description TLS. Certificates and keys are PEM text, never the name of a file. */
+            tls?: {
+                /**
+                 * @description disable, prefer (TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name). Default prefer.
+                 * @enum {string}
+                 */
+                mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+                /** @description PEM text of the authorities to trust instead of the public ones. */
+                ca?: string;
+                /** @description PEM text of the client certificate. */
+                cert?: string;
+                /**
+                 * Format: password
+                 * @description PEM text of the client key.
+                 */
+                key?: string;
+            };
+            /**
+             * @description Schema of the table; created if it is missing.
+             * @default public
+             */
+            schema?: string;
+            /** @description Name of the table. Default: the last part of the stream. */
+            table?: string;
+            /**
+             * @description The server cancels a statement, and with it the load of a checkpoint, that takes longer. 0: never.
+             * @default 3600
+             */
+            statement_timeout_seconds?: number;
+        };
+        PostgresSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "postgres";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["PostgresSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        PostgresSourceSettings: {
+            /**
+             * Format: password
+             * @description postgres://user:password@host:5432/database?sslmode=require. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Default 5432. */
+            port?: number;
+            /** @description Name of the database. Default: the user name. */
+            database?: string;
+            /** @description Name of the role to log in as. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the role.
+             */
+            password?: string;
+            /** @description TLS. Certificates and keys are PEM text, never the name of a file. */
+            tls?: {
+                /**
+                 * @description disable, prefer (TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name). Default prefer.
+                 * @enum {string}
+                 */
+                mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+                /** @description PEM text of the authorities to trust instead of the public ones. */
+                ca?: string;
+                /** @description PEM text of the client certificate. */
+                cert?: string;
+                /**
+                 * Format: password
+                 * @description PEM text of the client key.
+                 */
+                key?: string;
+            };
+            /**
+             * @description List only the tables and views of these schemas. Empty: all schemas.
+             * @default []
+             */
+            schemas?: string[];
+            /**
+             * @description Additional streams: a name and the SELECT that returns its rows.
+             * @default {}
+             */
+            queries?: {
+                [key: string]: string;
+            };
+            /**
+             * @description The server ends a statement that takes longer. 0: never.
+             * @default 0
+             */
+            statement_timeout_seconds?: number;
+            /**
+             * @description How many sessions read a large table at once in a full refresh.
+             * @default 2
+             */
+            parallel?: number;
+        };
+        PreviewRecord: {
+            id: string;
+            /** @description The record */
+            data: {
+                [key: string]: unknown;
+            };
+        };
+        PreviewResult: {
+            success: boolean;
+            /** @description Empty where the preview failed */
+            records: components["schemas"]["PreviewRecord"][];
+            /** @description What a preview that failed had yielded until then, at most max_records; empty where it succeeded */
+            partial_records: components["schemas"]["PreviewRecord"][];
+            total_count: number;
+            execution_time_ms: number;
+            error: string | null;
+            logs: string[];
+        };
+        PreviewSchedule: {
+            schedule: string;
+            /** @description IANA name such as Europe/Berlin; null is UTC */
+            timezone?: string | null;
+        };
+        PreviewSource: {
+            /** Format: uuid */
+            source_id?: string | null;
+            /** @description Python; at most 512 KB */
+            code?: string | null;
+            stream: string;
+            /** @description `type` and `params`; none where it is absent */
+            authentication?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Settings of the source */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** @default 10 */
+            max_records?: number;
+        };
+        RedirectUrl: {
+            /**
+             * Format: uri
+             * @description Send the browser here, within ten minutes
+             */
+            redirect_url: string;
+        };
+        Refresh: {
+            refresh_token: string;
+        };
+        Register: {
+            email: string;
+            password: string;
+            name: string;
+            /** @description Required without `invitation_token`, ignored with it */
+            organization_name?: string;
+            /** @description Joins the organization that sent the invitation, with the invited role */
+            invitation_token?: string;
+        };
+        /** @enum {string} */
+        Role: "viewer" | "member" | "admin" | "owner";
+        Run: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            pipeline_id: string;
+            status: components["schemas"]["RunStatus"];
+            triggered_by: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description Path of the output in the blob store */
+            output_file: string | null;
+            output_file_size: number | null;
+            attempt: number;
+            /** @description Version of the custom source that was used */
+            source_version: number | null;
+            records_read: number;
+            records_written: number;
+            bytes_written: number;
+        };
+        RunListItem: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            pipeline_id: string;
+            status: components["schemas"]["RunStatus"];
+            triggered_by: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        RunLogs: {
+            logs: string;
+        };
+        /** @enum {string} */
+        RunStatus: "pending" | "running" | "success" | "failed" | "cancelled";
+        SavedConnector: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "source" | "destination";
+            connector_name: string;
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        SavedConnectorWithConfig: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "source" | "destination";
+            connector_name: string;
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description Secrets read ******** for those who may not write, and for all where SECRETS is write_only */
+            config: {
+                [key: string]: unknown;
+            };
+        };
+        SavedDestinationReference: {
+            /** Format: uuid */
+            saved_connector_id: string;
+            /** @description Settings that the connector lets a pipeline choose */
+            config?: {
+                [key: string]: unknown;
+            };
+        };
+        SavedSourceReference: {
+            /** Format: uuid */
+            saved_connector_id: string;
+            /** @description Settings that the connector lets a pipeline choose */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The stream to read. */
+            stream: string;
+        };
+        SchedulePreview: {
+            schedule: string;
+            timezone: string | null;
+            /** @description The next five times, in UTC */
+            next_times: string[];
+        };
+        Session: {
+            /** Format: uuid */
+            id: string;
+            organization: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+            };
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            last_used_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description Where it was opened from */
+            client_address: string | null;
+            /** @description The User-Agent header of the client that opened it */
+            user_agent: string | null;
+            /** @description The session of this request */
+            current: boolean;
+        };
+        SignedIn: {
+            access_token: string;
+            refresh_token: string;
+            user: {
+                /** Format: uuid */
+                id: string;
+                email: string;
+                name: string;
+                role: components["schemas"]["Role"];
+            };
+            organization: components["schemas"]["Organization"];
+            /** @enum {string} */
+            token_type: "bearer";
+            /** @description Seconds until the access token expires */
+            expires_in: number;
+        };
+        SourceConnector: {
+            name: string;
+            display_name: string;
+            description: string;
+            /** @description A whole source or destination object that works when pasted into a pipeline */
+            example_config: {
+                [key: string]: unknown;
+            };
+            /** @description JSON Schema of its settings; `secret` marks secrets, `override` what a pipeline may change. `truncated` is true where a custom source has more settings than are shown */
+            config_schema: {
+                [key: string]: unknown;
+            };
+            /** @description What it can do */
+            capabilities: {
+                [key: string]: unknown;
+            };
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            streams: string[];
+            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            stream_count: number | null;
+            auth_types: string[];
+        };
+        StreamsResult: {
+            success: boolean;
+            message: string;
+            streams: string[];
+            /** @description Only with `describe` */
+            descriptions?: {
+                stream: string;
+                /** @description null: only reading would tell */
+                columns: {
+                    name: string;
+                    /** @description A type that belongs to no system: int64, decimal(10,2), text[] … */
+                    type: string;
+                    /** @description What the source itself calls it */
+                    native_type: string | null;
+                    nullable: boolean | null;
+                }[] | null;
+                primary_key: string[];
+                /** @description Columns by which an incremental read could go on, the best first */
+                cursor_fields: string[];
+                estimated_rows: number | null;
+            }[];
+        };
+        SwitchOrganization: {
+            /** Format: uuid */
+            organization_id: string;
+        };
+        TransferOwnership: {
+            /** Format: uuid */
+            user_id: string;
+        };
+        TriggeredRun: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            pipeline_id: string;
+            status: components["schemas"]["RunStatus"];
+            triggered_by: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        UpdateCustomSource: {
+            name?: string;
+            /** @description Python; at most 512 KB */
+            code?: string;
+            description?: string | null;
+        };
+        UpdateDomain: {
+            name?: string;
+            description?: string | null;
+            /** @description `#RRGGBB` */
+            color?: string | null;
+        };
+        UpdateMe: {
+            name: string;
+        };
+        UpdateOrganization: {
+            name: string;
+        };
+        UpdatePipeline: {
+            name?: string;
+            config?: components["schemas"]["PipelineConfig"];
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            schedule?: string | null;
+            /** @description IANA name such as Europe/Berlin; null is UTC */
+            timezone?: string | null;
+            enabled?: boolean;
+            /** Format: uuid */
+            domain_id?: string | null;
+        };
+        UpdateRole: {
+            role: components["schemas"]["Role"];
+        };
+        UpdateSavedConnector: {
+            name?: string;
+            /** @description Replaces the stored one; a secret sent as ******** stays as stored. Where SECRETS is write_only a change of the address needs the secrets themselves */
+            config?: {
+                [key: string]: unknown;
+            };
+            description?: string | null;
+        };
+        UpdateWebhook: {
+            /** @description https:// or http://, without a user name */
+            url?: string;
+            /** @description A success after a failure is both `run.succeeded` and `run.recovered` */
+            events?: ("run.failed" | "run.succeeded" | "run.recovered")[];
+            /** @description Signs what is sent; at least 16 characters. Absent: one is made */
+            secret?: string;
+            description?: string | null;
+            /** @description Absent: true */
+            enabled?: boolean;
+        };
+        ValidateSource: {
+            /** @description Python; at most 512 KB */
+            code: string;
+        };
+        ValidationResult: {
+            valid: boolean;
+            errors: components["schemas"]["Finding"][];
+            warnings: components["schemas"]["Finding"][];
+            extracted_source_name: string | null;
+            extracted_streams: string[] | null;
+            extracted_schema: {
+                config_class_name: string | null;
+                config_fields: {
+                    name: string;
+                    type_hint: string | null;
+                    required: boolean;
+                }[];
+                auth_class_name: string | null;
+                auth_type: string | null;
+            };
+        };
+        Webhook: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            events: string[];
+            description: string | null;
+            enabled: boolean;
+            /** @description Why the service disabled it: nothing arrived for three days. Enabling it clears this */
+            disabled_reason: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        WebhookDelivery: {
+            /**
+             * Format: uuid
+             * @description Sent as X-Sluice-Delivery, the same at every attempt
+             */
+            id: string;
+            /** Format: uuid */
+            webhook_id: string;
+            /** @enum {string} */
+            event: "run.failed" | "run.succeeded" | "run.recovered" | "test";
+            payload: {
+                [key: string]: unknown;
+            };
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            attempts: number;
+            /** Format: date-time */
+            next_attempt_at: string | null;
+            /** @description Of the last attempt that was answered */
+            response_status: number | null;
+            /** @description Why the last attempt did not arrive */
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+        };
+        WritePipelineState: {
+            /** @description Any JSON value; its meaning is the source’s own */
+            cursor: unknown;
+        };
+    };
+    responses: {
+        /** @description The request conflicts with the current state. */
+        Conflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The caller is known but may not do this. */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description An internal error. The log has the cause under the request id. */
+        Internal: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description A body, query or path value is invalid. `detail` says what is wrong and what is allowed. */
+        InvalidInput: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description It does not exist, or belongs to another organization. */
+        NotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The requested range is outside the file. */
+        RangeNotSatisfiable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The body is larger than 1 MB. */
+        TooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Too many requests; `Retry-After` says when to try again. */
+        TooManyRequests: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description Credentials are missing, malformed, expired or revoked, or a sign-in failed. */
+        Unauthenticated: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The service is starting, shutting down, or its database does not answer. */
+        Unavailable: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    getVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Such as 1.2.0 */
+                        version: string;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAuthRegister: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Register"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuthenticationResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAuthLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Login"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignedIn"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAuthRefresh: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Refresh"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignedIn"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putAuthMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateMe"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putAuthPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangePassword"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAuthLogout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteAuthSessionsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthOrganizations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MyOrganization"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAuthSwitch: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchOrganization"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignedIn"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthIdp: {
+        parameters: {
+            query?: {
+                /** @description An invitation token. It comes back as `&invitation=` for the person to accept; it is never accepted automatically */
+                invitation?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the address in the Location header */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthIdpCallback: {
+        parameters: {
+            query?: {
+                /** @description As we sent it */
+                state?: unknown;
+                /** @description The authorization code */
+                code?: unknown;
+                /** @description The issuer, if the provider sends it */
+                iss?: unknown;
+                /** @description Why the provider refused */
+                error?: unknown;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the address in the Location header */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAuthLinkIdp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedirectUrl"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteAuthUnlinkIdp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getOrganization: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Organization"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putOrganization: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateOrganization"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Organization"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postOrganizationTransferOwnership: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TransferOwnership"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Message"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesByIdRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggeredRun"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesByIdRuns: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+                status?: string;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesByIdStats: {
+        parameters: {
+            query?: {
+                days?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineStats"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRuns: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+                /** @description The id of the last run of the page before */
+                before?: string;
+                status?: string;
+                pipeline_id?: string;
+                domain_id?: string;
+                triggered_by?: string;
+                /** @description From this time on. A date alone is its midnight in UTC */
+                since?: string;
+                /** @description Before this time. A date alone is its midnight in UTC */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationRun"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdLogs: {
+        parameters: {
+            query?: {
+                /** @description Only the last lines */
+                tail?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunLogs"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdLogsStream: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An event stream */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesRunsByRunIdCancel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancelledRun"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesRunsByRunIdOutputTicket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OutputTicket"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdOutput: {
+        parameters: {
+            query?: {
+                ticket?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": Blob;
+                    "application/x-ndjson": Blob;
+                    "text/csv": Blob;
+                    "text/tab-separated-values": Blob;
+                    "application/vnd.apache.parquet": Blob;
+                    "application/gzip": Blob;
+                };
+            };
+            /** @description A part of the file */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": Blob;
+                    "application/x-ndjson": Blob;
+                    "text/csv": Blob;
+                    "text/tab-separated-values": Blob;
+                    "application/vnd.apache.parquet": Blob;
+                    "application/gzip": Blob;
+                };
+            };
+            /** @description If-None-Match names the file as it is */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdDownload: {
+        parameters: {
+            query?: {
+                ticket?: string;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": Blob;
+                    "application/x-ndjson": Blob;
+                    "text/csv": Blob;
+                    "text/tab-separated-values": Blob;
+                    "application/vnd.apache.parquet": Blob;
+                    "application/gzip": Blob;
+                };
+            };
+            /** @description A part of the file */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": Blob;
+                    "application/x-ndjson": Blob;
+                    "text/csv": Blob;
+                    "text/tab-separated-values": Blob;
+                    "application/vnd.apache.parquet": Blob;
+                    "application/gzip": Blob;
+                };
+            };
+            /** @description If-None-Match names the file as it is */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            416: components["responses"]["RangeNotSatisfiable"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsers: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsersByUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Member"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteUsersByUserId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putUsersByUserIdRole: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateRole"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberRole"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postUsersInvite: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Invite"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedInvitation"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsersInvitations: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Invitation"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteUsersInvitationsByInvitationId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsersInvitationsPreview: {
+        parameters: {
+            query: {
+                token: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationPreview"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postUsersInvitationsAccept: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InvitationToken"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedInvitation"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getUsersByUserIdDomainRoles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DomainRole"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postUsersByUserIdDomainRoles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GrantDomainRole"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DomainRole"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteUsersByUserIdDomainRolesByDomainId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                user_id: string;
+                domain_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDomains: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+                include_counts?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DomainListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postDomains: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateDomain"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getDomainsByDomainId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                domain_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putDomainsByDomainId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                domain_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateDomain"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Domain"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteDomainsByDomainId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                domain_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getApiKeys: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKey"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postApiKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateApiKey"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedApiKey"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteApiKeysByKeyId: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAudit: {
+        parameters: {
+            query?: {
+                actor_id?: string;
+                /** @description Such as `member.removed` */
+                action?: string;
+                /** @description Such as `membership` */
+                object_type?: string;
+                object_id?: string;
+                /** @description From this time on. A date alone is its midnight in UTC */
+                since?: string;
+                /** @description Before this time. A date alone is its midnight in UTC */
+                until?: string;
+                /** @description Only lines older than this one: the `id` of the last line of the previous page */
+                before?: number;
+                /** @description 100 unless given; at most 1000. As CSV: all unless given */
+                limit?: number;
+                offset?: number;
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines of the audit log */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditLine"][];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhooks: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postWebhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedWebhook"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhooksById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putWebhooksById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteWebhooksById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getWebhooksByIdDeliveries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postWebhooksByIdTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postWebhooksByIdDeliveriesByDeliveryIdResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getConnectorsSources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceConnector"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getConnectorsDestinations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DestinationConnector"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postConnectorsCheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Either a source or a destination */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConnectorProbe"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postConnectorsStreams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A source */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConnectorStreamsProbe"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamsResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedSources: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postSavedSources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSavedConnector"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedSourcesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnectorWithConfig"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSavedSourcesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateSavedConnector"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSavedSourcesById: {
+        parameters: {
+            query?: {
+                /** @description Delete it only where no pipeline uses it; else 409 */
+                if_unused?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description It is in use, and `if_unused` was given */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InUse"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedSourcesByIdPipelines: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedDestinations: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postSavedDestinations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSavedConnector"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedDestinationsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnectorWithConfig"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putSavedDestinationsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateSavedConnector"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedConnector"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteSavedDestinationsById: {
+        parameters: {
+            query?: {
+                /** @description Delete it only where no pipeline uses it; else 409 */
+                if_unused?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description It is in use, and `if_unused` was given */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InUse"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSavedDestinationsByIdPipelines: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postCustomSourcesValidate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ValidateSource"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCustomSources: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomSourceListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postCustomSources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateCustomSource"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedCustomSource"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCustomSourcesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomSource"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putCustomSourcesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateCustomSource"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomSource"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteCustomSourcesById: {
+        parameters: {
+            query?: {
+                /** @description Delete it only where no pipeline uses it; else 409 */
+                if_unused?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description It is in use, and `if_unused` was given */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InUse"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postCustomSourcesPreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewSource"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PreviewResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postCustomSourcesByIdCheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CheckSource"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCustomSourcesByIdVersions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomSourceVersionListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCustomSourcesByIdVersionsByVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CustomSourceVersion"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getCustomSourcesByIdPipelines: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelines: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+                domain_id?: string;
+                /** @description A part of the name, in any case */
+                search?: string;
+                enabled?: boolean;
+                last_run_status?: components["schemas"]["RunStatus"];
+                /** @description The name of the source connector */
+                source?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelines: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreatePipeline"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineSummary"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pipeline"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putPipelinesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdatePipeline"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedPipeline"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deletePipelinesById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesByIdCopy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description A name is made where none is given */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CopyPipeline"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineSummary"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesByIdDuplicate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        /** @description A name is made where none is given */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CopyPipeline"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineSummary"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesBulk: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkPipelines"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineSummary"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesSchedulePreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewSchedule"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SchedulePreview"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesByIdState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineState"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putPipelinesByIdState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WritePipelineState"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineState"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deletePipelinesByIdState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesByIdSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineSchema"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+}
