@@ -28,14 +28,15 @@ async function seed({ api, db }: Platform): Promise<string> {
   const { id } = await api.create(token, '/api/pipelines', { name: 'first', config, schedule: '0 6 * * *' })
   for (let index = 0; index < 20; index++) await api.create(token, '/api/domains', { name: `Domain ${index}` })
   await db.query(
-    `INSERT INTO pipelines (organization_id, name, config_box, source_name, stream, destination_name, schedule, enabled, domain_id, created_at, last_run_status, last_run_at)
+    `INSERT INTO pipelines (organization_id, name, config_box, source_name, stream, destination_name, schedule, enabled, domain_id, created_at)
      SELECT p.organization_id, 'Pipeline number ' || n, p.config_box, p.source_name, p.stream, p.destination_name, p.schedule, true,
             (SELECT id FROM domains d WHERE d.organization_id = p.organization_id ORDER BY d.name OFFSET n % 20 LIMIT 1),
-            now() - n * interval '1 minute', 'success', now() - n * interval '30 seconds'
+            now() - n * interval '1 minute'
        FROM pipelines p, generate_series(1, $2::int) n WHERE p.id = $1`,
     [id, PIPELINES - 1],
   )
-  await db.query('VACUUM ANALYZE pipelines', [])
+  await db.query("UPDATE pipeline_activity SET last_run_status = 'success', last_run_at = created_at", [])
+  await db.query('VACUUM ANALYZE pipelines, pipeline_activity', [])
   return token
 }
 

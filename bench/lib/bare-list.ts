@@ -28,8 +28,8 @@ app.get('/list', { schema: { response: { 200: { type: 'array', items: item } } }
   if (member.rows.length === 0) throw new Error('no member')
   const page = await pool.query({
     name: 'page',
-    text: `SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, p.last_run_status, p.last_run_at, p.created_at
-             FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
+    text: `SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, a.last_run_status, a.last_run_at, p.created_at
+             FROM pipelines p JOIN pipeline_activity a ON a.pipeline_id = p.id LEFT JOIN domains d ON d.id = p.domain_id
             WHERE p.organization_id = $1 ORDER BY p.created_at DESC, p.id LIMIT $2 OFFSET $3`,
     values: [payload.org, 100, 0],
   })

@@ -216,6 +216,19 @@ CREATE TABLE output_tickets (
 );
 CREATE INDEX output_tickets_expires_idx ON public.output_tickets USING btree (expires_at);
 
+CREATE TABLE pipeline_activity (
+  pipeline_id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  last_run_seq bigint,
+  last_run_status text,
+  last_run_at timestamp with time zone,
+  CONSTRAINT pipeline_activity_pkey PRIMARY KEY (pipeline_id),
+  CONSTRAINT pipeline_activity_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
+);
+CREATE INDEX pipeline_activity_status_idx ON public.pipeline_activity USING btree (organization_id, last_run_status, created_at DESC, pipeline_id);
+CREATE INDEX pipeline_activity_time_idx ON public.pipeline_activity USING btree (organization_id, last_run_at DESC NULLS LAST, pipeline_id);
+
 CREATE TABLE pipeline_schemas (
   pipeline_id uuid NOT NULL,
   columns jsonb NOT NULL,
@@ -251,9 +264,6 @@ CREATE TABLE pipelines (
   enabled boolean NOT NULL DEFAULT true,
   domain_id uuid,
   next_run_at timestamp with time zone,
-  last_run_seq bigint,
-  last_run_status text,
-  last_run_at timestamp with time zone,
   created_by uuid,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone,
@@ -263,12 +273,19 @@ CREATE TABLE pipelines (
   CONSTRAINT pipelines_organization_id_domain_id_fkey FOREIGN KEY (organization_id, domain_id) REFERENCES domains(organization_id, id) ON DELETE RESTRICT,
   CONSTRAINT pipelines_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
-CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id);
+CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (name);
+CREATE INDEX pipelines_destination_idx ON public.pipelines USING btree (organization_id, destination_name, created_at DESC, id);
 CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
 CREATE INDEX pipelines_due_idx ON public.pipelines USING btree (next_run_at) WHERE (enabled AND (next_run_at IS NOT NULL));
+CREATE INDEX pipelines_enabled_idx ON public.pipelines USING btree (organization_id, enabled, created_at DESC, id);
+CREATE INDEX pipelines_manual_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) WHERE (schedule IS NULL);
+CREATE INDEX pipelines_name_idx ON public.pipelines USING btree (organization_id, lower(name), id) INCLUDE (name);
+CREATE INDEX pipelines_next_run_idx ON public.pipelines USING btree (organization_id, next_run_at, id);
 CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id, created_at DESC, id) WHERE (saved_destination_id IS NOT NULL);
 CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id, created_at DESC, id) WHERE (saved_source_id IS NOT NULL);
+CREATE INDEX pipelines_scheduled_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) WHERE (schedule IS NOT NULL);
 CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id);
+CREATE TRIGGER pipelines_begin_activity AFTER INSERT ON public.pipelines FOR EACH ROW EXECUTE FUNCTION begin_pipeline_activity();
 
 CREATE TABLE refresh_leases (
   credential_id uuid NOT NULL,
@@ -500,6 +517,16 @@ BEGIN
 END $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.begin_pipeline_activity()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO pipeline_activity (pipeline_id, organization_id, created_at) VALUES (NEW.id, NEW.organization_id, NEW.created_at);
+  RETURN NULL;
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
  RETURNS record
  LANGUAGE plpgsql
@@ -616,9 +643,10 @@ CREATE OR REPLACE FUNCTION public.note_last_run()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-  UPDATE pipelines
+  PERFORM 1 FROM pipelines p WHERE p.id = NEW.pipeline_id FOR NO KEY UPDATE;
+  UPDATE pipeline_activity
      SET last_run_seq = NEW.seq, last_run_status = NEW.status, last_run_at = coalesce(NEW.started_at, NEW.created_at)
-   WHERE id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
+   WHERE pipeline_id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
   RETURN NULL;
 END $function$
 ;

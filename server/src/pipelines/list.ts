@@ -10,13 +10,30 @@ import { cachedTotal, rememberTotal } from './totals.ts'
 
 export interface PipelineFilter {
   domain_id?: string
-  search?: string
+  /** A part of the name. */
+  q?: string | undefined
   enabled?: boolean
-  last_run_status?: string
+  scheduled?: boolean
+  /** Of the last run. */
+  status?: string | undefined
   source?: string
+  destination?: string
   saved_source_id?: string
   saved_destination_id?: string
 }
+
+/** A minus before it: descending. */
+export const PIPELINE_SORTS = [
+  '-created_at',
+  'created_at',
+  'name',
+  '-name',
+  'last_run_at',
+  '-last_run_at',
+  'next_run_at',
+  '-next_run_at',
+] as const
+export type PipelineSort = (typeof PIPELINE_SORTS)[number]
 
 export interface ListedJson {
   /** A JSON array. */
@@ -30,14 +47,11 @@ export async function listPipelines(
   db: Queryable,
   actor: Pick<Actor, 'organization_id' | 'scope'>,
   filter: PipelineFilter,
-  page: Paging,
+  page: Paging & { sort?: PipelineSort },
 ): Promise<ListedJson> {
   const organizationId = actor.organization_id
   const where = conditions(actor, filter)
-  const listed = sql`
-      SELECT p.id, p.name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name, p.last_run_status, p.last_run_at, p.created_at
-        FROM pipelines p LEFT JOIN domains d ON d.id = p.domain_id
-       WHERE ${where} ORDER BY p.created_at DESC, p.id ${windowOf(page)}`
+  const listed = selectPage(actor, where, filter, page)
   const isWhole = Object.values(filter).every((value) => value === undefined) && visibleDomain(actor) === null
   const known = isWhole ? cachedTotal(organizationId) : null
   if (known !== null) {
@@ -45,22 +59,73 @@ export async function listPipelines(
     return { json: unifyTimes(json), total: known }
   }
   const remember = rememberTotal(organizationId)
+  const from = filter.status === undefined ? sql`pipelines p` : WITH_ACTIVITY
   const row = (await db.first<ListedJson>(sql`
     SELECT ${asJson(listed)} AS json,
-           (SELECT count(*)::int FROM (SELECT 1 FROM pipelines p WHERE ${where} LIMIT ${MOST}) c) AS total`))!
+           (SELECT count(*)::int FROM (SELECT 1 FROM ${from} WHERE ${where} LIMIT ${MOST}) c) AS total`))!
   if (isWhole) remember(row.total)
   return { json: unifyTimes(row.json), total: row.total }
 }
+
+const WITH_ACTIVITY = sql`pipelines p JOIN pipeline_activity a ON a.pipeline_id = p.id`
+/** The times stand last, in the order that `unifyTimes` knows. */
+const ITEM = sql`
+  p.id, p.name, p.source_name, p.stream, p.destination_name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name,
+  a.last_run_status, p.next_run_at, a.last_run_at, p.created_at`
+
+function selectPage(
+  { organization_id }: Pick<Actor, 'organization_id'>,
+  where: Statement,
+  filter: PipelineFilter,
+  page: Paging & { sort?: PipelineSort },
+): Statement {
+  const { sort = '-created_at' } = page
+  const order = orderOf(sort, filter)
+  if (filter.q === undefined && sort === '-created_at')
+    return sql`SELECT ${ITEM} FROM ${WITH_ACTIVITY} LEFT JOIN domains d ON d.id = p.domain_id
+                WHERE ${where} ORDER BY ${order} ${windowOf(page)}`
+  // First the ids: a search looks at many names, a sort at all that match, and what decides may be in an index.
+  const byRun = sort.endsWith('last_run_at')
+  const narrow = filter.status === undefined && !byRun ? sql`pipelines p` : WITH_ACTIVITY
+  const own = byRun ? sql` AND a.organization_id = ${organization_id}` : sql``
+  return sql`SELECT ${ITEM} FROM (SELECT p.id FROM ${narrow} WHERE ${where}${own} ORDER BY ${order} ${windowOf(page)}) found
+               JOIN pipelines p ON p.id = found.id JOIN pipeline_activity a ON a.pipeline_id = p.id
+               LEFT JOIN domains d ON d.id = p.domain_id ORDER BY ${order}`
+}
+
+/** Each is an index, read forwards or backwards; the id decides between equals. */
+const ORDERS = {
+  '-created_at': sql`p.created_at DESC, p.id`,
+  created_at: sql`p.created_at, p.id DESC`,
+  name: sql`lower(p.name), p.id`,
+  '-name': sql`lower(p.name) DESC, p.id DESC`,
+  '-last_run_at': sql`a.last_run_at DESC NULLS LAST, a.pipeline_id`,
+  last_run_at: sql`a.last_run_at NULLS FIRST, a.pipeline_id DESC`,
+  next_run_at: sql`p.next_run_at, p.id`,
+  '-next_run_at': sql`p.next_run_at DESC, p.id DESC`,
+} satisfies Record<PipelineSort, Statement>
+
+/** By the index of the status where that is the filter. */
+const STATUS_ORDERS: Partial<Record<PipelineSort, Statement>> = {
+  '-created_at': sql`a.created_at DESC, a.pipeline_id`,
+  created_at: sql`a.created_at, a.pipeline_id DESC`,
+}
+
+const orderOf = (sort: PipelineSort, { status }: PipelineFilter): Statement =>
+  (status === undefined ? undefined : STATUS_ORDERS[sort]) ?? ORDERS[sort]
 
 const asJson = (listed: Statement) => sql`coalesce((SELECT json_agg(r)::text FROM (${listed}) r), '[]')`
 
 /**
  * PostgreSQL writes a UTC time with +00:00 and without trailing zeros; everything else here has Z and six digits. The
- * two times at the end of an item are changed in the text: an unescaped quote always ends a string, so nothing inside a
+ * three times at the end of an item are changed in the text: an unescaped quote always ends a string, so nothing inside a
  * name can look like them. Letting PostgreSQL format them would cost twice as much.
  */
 const unifyTimes = (json: string): string =>
-  json.replace(/(\.\d{1,6})?\+00:00"(?=}|,"created_at")/g, (_, digits = '.') => `${digits.padEnd(7, '0')}Z"`)
+  json.replace(
+    /(\.\d{1,6})?\+00:00"(?=}|,"created_at"|,"last_run_at")/g,
+    (_, digits = '.') => `${digits.padEnd(7, '0')}Z"`,
+  )
 
 /**
  * The default page is a literal in the statement. With parameters PostgreSQL cannot know how few rows are wanted, so it
@@ -72,14 +137,21 @@ const windowOf = ({ limit, offset }: Paging): Statement =>
 const DOMAIN_ID = raw('p.domain_id')
 
 function conditions(actor: Pick<Actor, 'organization_id' | 'scope'>, filter: PipelineFilter): Statement {
+  const { q } = filter
   const all = [sql`p.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`]
+  if (filter.status !== undefined)
+    all.push(sql`a.organization_id = ${actor.organization_id} AND a.last_run_status = ${filter.status}`)
   if (filter.domain_id !== undefined) all.push(sql`p.domain_id = ${filter.domain_id}`)
   if (filter.enabled !== undefined) all.push(sql`p.enabled = ${filter.enabled}`)
-  if (filter.last_run_status !== undefined) all.push(sql`p.last_run_status = ${filter.last_run_status}`)
+  if (filter.scheduled !== undefined) all.push(filter.scheduled ? HAS_SCHEDULE : HAS_NO_SCHEDULE)
   if (filter.source !== undefined) all.push(sql`p.source_name = ${filter.source}`)
+  if (filter.destination !== undefined) all.push(sql`p.destination_name = ${filter.destination}`)
   if (filter.saved_source_id !== undefined) all.push(sql`p.saved_source_id = ${filter.saved_source_id}`)
   if (filter.saved_destination_id !== undefined) all.push(sql`p.saved_destination_id = ${filter.saved_destination_id}`)
-  if (filter.search !== undefined && filter.search !== '')
-    all.push(sql`position(lower(${filter.search}) IN lower(p.name)) > 0`)
+  // Not LIKE: nothing in the text is a wildcard.
+  if (q !== undefined) all.push(sql`position(lower(${q}) IN lower(p.name)) > 0`)
   return join(all, ' AND ')
 }
+
+const HAS_SCHEDULE = raw('p.schedule IS NOT NULL')
+const HAS_NO_SCHEDULE = raw('p.schedule IS NULL')

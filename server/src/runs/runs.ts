@@ -1,7 +1,7 @@
 /** Reads runs: a single run, those of a pipeline, those of the organization, and statistics. */
 
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
-import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
+import { COUNTED_AT_MOST, countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, ofVisiblePipeline } from '../tenancy/visibility.ts'
@@ -45,15 +45,37 @@ export async function listPipelineRuns(
   actor: Actor,
   pipelineId: string,
   status: RunStatus | null,
-  page: Paging,
-): Promise<Listed<RunRow>> {
+  page: Paging & WithCounts,
+): Promise<Listed<RunRow> & Counted> {
   const there = await db.first(
     sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)}`,
   )
   if (!there) throw notFound('Pipeline')
-  const from = sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}${status ? sql` AND r.status = ${status}` : sql``}`
-  return readList(db, page, sql`SELECT ${listed} ${from} ORDER BY r.seq DESC`, sql`SELECT 1 ${from}`)
+  const from = sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}`
+  const own = sql`${from}${status ? sql` AND r.status = ${status}` : sql``}`
+  const list = await readList<RunRow>(db, page, sql`SELECT ${listed} ${own} ORDER BY r.seq DESC`, sql`SELECT 1 ${own}`)
+  return page.include_counts ? { ...list, counts: await countStatuses(db, from) } : list
 }
+
+/** How many there are of each status, each counted to 10,000 through its index. */
+export type StatusCounts = Record<RunStatus, number>
+
+interface WithCounts {
+  include_counts?: boolean
+}
+interface Counted {
+  counts?: StatusCounts
+}
+
+async function countStatuses(db: Queryable, matching: Statement): Promise<StatusCounts> {
+  const each = RUN_STATUSES.map(
+    (status) =>
+      sql`(SELECT count(*)::int FROM (SELECT 1 ${matching} AND r.status = ${status} LIMIT ${COUNTED}) c) AS ${raw(status)}`,
+  )
+  return (await db.first<StatusCounts>(sql`SELECT ${join(each, ', ')}`))!
+}
+
+const COUNTED = raw(String(COUNTED_AT_MOST))
 
 export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {
   const run = await db.first<RunDetail>(sql`
@@ -63,7 +85,7 @@ export async function readRun(db: Queryable, actor: Actor, runId: string): Promi
   return run
 }
 
-export interface RunFilters {
+export interface RunFilters extends WithCounts {
   status?: string
   pipeline_id?: string
   domain_id?: string
@@ -90,12 +112,15 @@ const BY_TIME = {
 }
 
 /** Runs of all pipelines, newest first. Keyset pagination: a page costs the same however far down it is. */
-export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters): Promise<Listed<RunOfOrganization>> {
+export async function listRuns(
+  db: Queryable,
+  actor: Actor,
+  filters: RunFilters,
+): Promise<Listed<RunOfOrganization> & Counted> {
   const status = requireStatus(filters.status)
   const conditions: Statement[] = [
     sql`r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`,
   ]
-  if (status) conditions.push(sql`r.status = ${status}`)
   if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
   if (filters.domain_id) conditions.push(sql`p.domain_id = ${filters.domain_id}`)
   // Part of the statement, so that the partial index without scheduled runs can be used.
@@ -103,7 +128,8 @@ export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters)
   if (filters.triggered_by) conditions.push(sql`r.triggered_by = ${filters.triggered_by}`)
   if (filters.since) conditions.push(sql`r.created_at >= ${filters.since}`)
   if (filters.until) conditions.push(sql`r.created_at < ${filters.until}`)
-  const matching = sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${join(conditions, ' AND ')}`
+  const whatever = sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${join(conditions, ' AND ')}`
+  const matching = status ? sql`${whatever} AND r.status = ${status}` : whatever
   // The runs of a pipeline are indexed by number, those of the organization by time.
   const { order, place } = filters.pipeline_id ? BY_NUMBER : BY_TIME
   const behind = filters.before
@@ -113,7 +139,8 @@ export async function listRuns(db: Queryable, actor: Actor, filters: RunFilters)
     sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${matching}${behind} ORDER BY ${order} LIMIT ${filters.limit} OFFSET ${filters.offset}`,
   )
   const all = !filters.before && filters.offset === 0 && filters.limit !== null && rows.length < filters.limit
-  return { rows, total: all ? rows.length : await countUpTo(db, sql`SELECT 1 ${matching}`) }
+  const list = { rows, total: all ? rows.length : await countUpTo(db, sql`SELECT 1 ${matching}`) }
+  return filters.include_counts ? { ...list, counts: await countStatuses(db, whatever) } : list
 }
 
 export interface PipelineStats {

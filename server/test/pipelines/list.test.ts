@@ -41,7 +41,10 @@ test('the text that the database makes fits the response schema, and says what s
     const { config, timezone, updated_at, ...single } = (
       await app.call('GET', `/api/pipelines/${item.id}`, { as: owner })
     ).body
-    const { domain_name, last_run_status, last_run_at, ...listed } = item
+    const { domain_name, last_run_status, last_run_at, source_name, stream, destination_name, next_run_at, ...listed } =
+      item
+    assert.deepEqual([source_name, stream, destination_name], ['dummy', 'plants', 'file'])
+    assert.equal(next_run_at === null, item.schedule === null)
     assert.deepEqual(listed, single)
   }
   const byName = Object.fromEntries(body.map((each: { name: string }) => [each.name, each]))
@@ -86,6 +89,40 @@ test('filters narrow the list and its total', async () => {
   assert.equal((await list('?search=plain&enabled=true')).headers['x-total-count'], '1')
 })
 
+test('filters by status, destination, schedule and name, alone and together', async () => {
+  assert.deepEqual(await names('?status=failed'), ['Has run'])
+  assert.deepEqual(await names('?status=success'), [])
+  assert.deepEqual(await names('?destination=file'), ['Has run', 'Plain one', awkward])
+  assert.deepEqual(await names('?destination=postgres'), [])
+  assert.deepEqual(await names('?scheduled=true'), ['Plain one'])
+  assert.deepEqual(await names('?scheduled=false'), ['Has run', awkward])
+  assert.deepEqual(await names('?q=PLAIN'), ['Plain one'])
+  for (const wildcard of ['%25', '_', '%5C%5C%25', '*']) assert.deepEqual(await names(`?q=${wildcard}`), [], wildcard)
+  assert.deepEqual(await names(`?q=${encodeURIComponent('backslash \\')}`), [awkward])
+  assert.deepEqual(await names('?q='), ['Has run', 'Plain one', awkward])
+  const both = await list('?q=has&status=failed&destination=file&source=dummy&enabled=true&scheduled=false&sort=name')
+  assert.deepEqual([both.body.length, both.headers['x-total-count']], [1, '1'])
+  for (const wrong of ['?status=done', '?scheduled=maybe', '?sort=size', '?sort=name,id', '?sort=--name'])
+    assert.equal((await list(wrong)).status, 400, wrong)
+})
+
+test('every sort has its opposite, and its pages come together to the whole', async () => {
+  const order = async (query: string) => (await list(query)).body.map((each: { id: string }) => each.id)
+  for (const column of ['created_at', 'name', 'last_run_at', 'next_run_at'])
+    for (const filter of ['', '&q=n', '&status=failed', '&q=a&status=failed', '&enabled=true']) {
+      const up = await order(`?sort=${column}${filter}`)
+      assert.deepEqual(await order(`?sort=-${column}${filter}`), up.toReversed(), column)
+      const pages = []
+      for (let offset = 0; offset < up.length; offset++)
+        pages.push(...(await order(`?sort=${column}${filter}&limit=1&offset=${offset}`)))
+      assert.deepEqual(pages, up, column)
+    }
+  const sorted = async (sort: string) => (await list(`?sort=${sort}`)).body.map((each: { name: string }) => each.name)
+  assert.deepEqual(await sorted('name'), ['Has run', 'Plain one', awkward])
+  assert.equal((await sorted('-last_run_at'))[0], 'Has run')
+  assert.equal((await sorted('next_run_at'))[0], 'Plain one')
+})
+
 test('nothing of another organization is listed', async () => {
   const theirs = await app.call('GET', `/api/pipelines?domain_id=${domain.id}`, { as: stranger })
   assert.equal(theirs.text, '[]')
@@ -105,9 +142,10 @@ test('times have six digits and Z wherever they are read, so that they sort as t
     ['2026-01-02 03:04:05.6+00', '2026-01-02T03:04:05.600000Z'],
     ['2026-01-02 03:04:05.678901+00', '2026-01-02T03:04:05.678901Z'],
   ]) {
-    await db.execute(sql`UPDATE pipelines SET created_at = ${time}, last_run_at = ${time} WHERE id = ${id}`)
+    await db.execute(sql`UPDATE pipelines SET created_at = ${time}, next_run_at = ${time} WHERE id = ${id}`)
+    await db.execute(sql`UPDATE pipeline_activity SET last_run_at = ${time} WHERE pipeline_id = ${id}`)
     const [listed] = (await list('?search=Timed')).body
-    assert.deepEqual([listed.created_at, listed.last_run_at], [text, text])
+    assert.deepEqual([listed.created_at, listed.last_run_at, listed.next_run_at], [text, text, text])
     assert.equal((await app.call('GET', `/api/pipelines/${id}`, { as: owner })).body.created_at, text)
   }
 })

@@ -52,6 +52,26 @@ for (const [name, filter] of Object.entries(filters))
     assert.ok(more < 25_000, `${more} pages`)
   })
 
+test('the runs of each status are counted to ten thousand, through an index', async () => {
+  for (const [filter, failed] of [
+    [{}, 1000],
+    [{ status: 'success' }, 1000],
+    [{ pipeline_id: pipeline }, 500],
+    [{ until: old }, 7],
+  ] as const) {
+    const { result, pages } = await countPages((db) =>
+      listRuns(db, actor, { ...page, ...filter, include_counts: true }),
+    )
+    const { counts } = result
+    assert.equal(counts?.failed, failed, JSON.stringify(counts))
+    assert.ok(counts.success <= 10_000)
+    assert.deepEqual([counts.pending, counts.running, counts.cancelled], [0, 0, 0])
+    assert.ok(pages < 50_000, `${pages} pages`)
+  }
+  const plain = await listRuns(db, actor, page)
+  assert.equal(plain.counts, undefined)
+})
+
 test('a page far down costs as much as the first', async () => {
   const middle = await db.first<{ id: string }>(
     sql`SELECT id FROM runs WHERE organization_id = ${organization} ORDER BY created_at OFFSET 5000 LIMIT 1`,

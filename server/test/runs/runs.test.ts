@@ -172,3 +172,24 @@ test('a secret never reaches the log, the error or the queue', async () => {
     null,
   )
 })
+
+test('lists of runs are plain arrays, with counts of each status beside them where asked for', async () => {
+  const other = await registerPerson(engine, 'Counted')
+  const body = {
+    name: 'Counted',
+    config: { source: { name: 'dummy', stream: 'plants', config: { fail_after: 0 } }, destination: { name: 'file' } },
+  }
+  const pipeline = await call('POST', '/api/pipelines', { as: other, body })
+  const run = await call('POST', `/api/pipelines/${pipeline.body.id}/run`, { as: other })
+  await engine.finished(run.body.id)
+  const counts = { pending: 0, running: 0, success: 0, failed: 1, cancelled: 0 }
+  for (const path of [`/api/pipelines/${pipeline.body.id}/runs`, '/api/runs']) {
+    const plain = await call('GET', path, { as: other })
+    assert.deepEqual([plain.body.length, plain.headers['x-status-counts']], [1, undefined])
+    const counted = await call('GET', `${path}?include_counts=true&status=success`, { as: other })
+    assert.deepEqual(counted.body, [])
+    assert.deepEqual(JSON.parse(String(counted.headers['x-status-counts'])), counts)
+    const theirs = await call('GET', `${path}?include_counts=true`, { as: person })
+    assert.equal(theirs.status === 404 || theirs.headers['x-status-counts'] !== JSON.stringify(counts), true)
+  }
+})

@@ -58,14 +58,16 @@ export function pipelineRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'List pipelines',
-        description: 'Newest first, each with its domain and its last run.',
+        description:
+          'Newest first unless sorted otherwise, each with its source, stream, destination, domain, last and next run.',
         querystring: PipelineQuery,
         response: { 200: ListOf(PipelineListItem), ...problems('invalid_input', 'unauthenticated') },
       },
     },
     async (request, reply) => {
-      const { limit, offset, ...filter } = request.query
-      const page = paging({ limit, offset })
+      const { limit, offset, sort, q, search, status, last_run_status, ...rest } = request.query
+      const page = { ...paging({ limit, offset }), sort }
+      const filter = { ...rest, q: (q ?? search) || undefined, status: status ?? last_run_status }
       return sendJsonList(reply, await listPipelines(db, actorOf(request), filter, page))
     },
   )

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import type { Listed } from '../../database/lists.ts'
 import { cancelRun } from '../../runs/cancel.ts'
 import {
   attachmentName,
@@ -11,7 +12,14 @@ import {
   streamOutput,
 } from '../../runs/download.ts'
 import { readLogText } from '../../runs/log-reading.ts'
-import { listPipelineRuns, listRuns, readPipelineStats, readRun, requireStatus } from '../../runs/runs.ts'
+import {
+  listPipelineRuns,
+  listRuns,
+  readPipelineStats,
+  readRun,
+  requireStatus,
+  type StatusCounts,
+} from '../../runs/runs.ts'
 import { triggerRun } from '../../runs/trigger.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
@@ -21,6 +29,7 @@ import { IdParams, problems } from '../schemas/common.ts'
 import {
   AllRunsQuery,
   Cancelled,
+  ListOfRuns,
   Logs,
   LogsQuery,
   OutputQuery,
@@ -35,7 +44,7 @@ import {
   Ticket,
   TriggeredRun,
 } from '../schemas/runs.ts'
-import { ListOf, paging, withTotal } from '../total-count.ts'
+import { paging, withTotal } from '../total-count.ts'
 
 const tags = ['Runs']
 const read = { access: 'pipelines:read' } as const
@@ -67,19 +76,16 @@ export function runRoutes(app: App, services: Services): void {
         summary: 'Runs of a pipeline',
         params: IdParams,
         querystring: RunsQuery,
-        response: { 200: ListOf(RunItem), ...refusals },
+        response: { 200: ListOfRuns(RunItem), ...refusals },
       },
     },
     async (request, reply) =>
-      withTotal(
+      withCounts(
         reply,
-        await listPipelineRuns(
-          db,
-          actorOf(request),
-          request.params.id,
-          requireStatus(request.query.status),
-          paging(request.query),
-        ),
+        await listPipelineRuns(db, actorOf(request), request.params.id, requireStatus(request.query.status), {
+          ...paging(request.query),
+          include_counts: request.query.include_counts,
+        }),
       ),
   )
 
@@ -107,12 +113,12 @@ export function runRoutes(app: App, services: Services): void {
         summary: 'Runs of all pipelines',
         description: 'Newest first. For the next page give the id of the last run as `before`.',
         querystring: AllRunsQuery,
-        response: { 200: ListOf(RunOfOrganization), ...refusals },
+        response: { 200: ListOfRuns(RunOfOrganization), ...refusals },
       },
     },
     async (request, reply) => {
       const filters = { ...request.query, ...paging(request.query) }
-      return withTotal(reply, await listRuns(db, actorOf(request), filters))
+      return withCounts(reply, await listRuns(db, actorOf(request), filters))
     },
   )
 
@@ -220,6 +226,11 @@ export function runRoutes(app: App, services: Services): void {
         return sendOutput(services, file, request, reply)
       },
     )
+}
+
+function withCounts<Row>(reply: FastifyReply, list: Listed<Row> & { counts?: StatusCounts }): Row[] {
+  if (list.counts) reply.header('X-Status-Counts', JSON.stringify(list.counts))
+  return withTotal(reply, list)
 }
 
 async function sendOutput(

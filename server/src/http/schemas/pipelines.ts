@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { PIPELINE_SORTS } from '../../pipelines/list.ts'
 import { RUN_STATUSES } from '../../runs/states.ts'
 import { Name, NOT_BLANK, Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
@@ -105,6 +106,10 @@ export const PipelineListItem = Type.Object({
   enabled: Type.Boolean(),
   domain_id: Nullable(Uuid),
   domain_name: Nullable(Type.String()),
+  source_name: Nullable(Type.String({ description: 'The source connector' })),
+  stream: Type.String(),
+  destination_name: Nullable(Type.String({ description: 'The destination connector' })),
+  next_run_at: Nullable(Timestamp),
   last_run_status: Nullable(Type.Enum([...RUN_STATUSES])),
   last_run_at: Nullable(Timestamp),
   created_at: Timestamp,
@@ -113,10 +118,19 @@ export const PipelineListItem = Type.Object({
 export const PipelineQuery = Type.Object({
   ...Paging,
   domain_id: Type.Optional(Uuid),
-  search: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the name, in any case' })),
-  enabled: Type.Optional(Type.Boolean()),
-  last_run_status: Type.Optional(Type.Enum([...RUN_STATUSES])),
+  status: Type.Optional(Type.Enum([...RUN_STATUSES], { description: 'Of the last run' })),
+  last_run_status: Type.Optional(Type.Enum([...RUN_STATUSES], { description: 'The same as status', deprecated: true })),
   source: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the source connector' })),
+  destination: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the destination connector' })),
+  enabled: Type.Optional(Type.Boolean()),
+  scheduled: Type.Optional(Type.Boolean({ description: 'Has a schedule' })),
+  q: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the name, in any case' })),
+  search: Type.Optional(Type.String({ maxLength: 200, description: 'The same as q', deprecated: true })),
+  sort: Type.Enum([...PIPELINE_SORTS], {
+    default: '-created_at',
+    description:
+      'A minus before it: descending. Pipelines that never ran have the oldest last run, those without a next run the latest',
+  }),
 })
 
 const Cursor = Type.Unsafe<import('../../json/json.ts').Json>({

@@ -1,5 +1,6 @@
-import { Type } from 'typebox'
+import { type TSchema, Type } from 'typebox'
 import { RUN_STATUSES } from '../../runs/states.ts'
+import { ListOf } from '../total-count.ts'
 import { Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 
 export const RunStatusName = Type.Enum([...RUN_STATUSES])
@@ -36,7 +37,28 @@ export const RunDetail = Type.Object({
 })
 
 export const RunParams = Type.Object({ run_id: Uuid })
-export const RunsQuery = Type.Object({ ...Paging, status: Type.Optional(Type.String({ maxLength: 20 })) })
+const include_counts = Type.Boolean({
+  default: false,
+  description: 'Also count the runs of each status, in the header X-Status-Counts',
+})
+/** Beside the list, which stays a plain array. */
+export const ListOfRuns = <T extends TSchema>(item: T) => {
+  const list = ListOf(item)
+  const headers = {
+    ...list.headers,
+    'X-Status-Counts': {
+      type: 'string',
+      description:
+        'With include_counts: a JSON object with the number of runs of each status, each counted to 10000 at most. All filters apply but that of the status',
+    },
+  }
+  return Object.assign(list, { headers })
+}
+export const RunsQuery = Type.Object({
+  ...Paging,
+  status: Type.Optional(Type.String({ maxLength: 20 })),
+  include_counts,
+})
 export const AllRunsQuery = Type.Object({
   ...Paging,
   before: Type.Optional(Type.String({ format: 'uuid', description: 'The id of the last run of the page before' })),
@@ -46,6 +68,7 @@ export const AllRunsQuery = Type.Object({
   triggered_by: Type.Optional(Type.String({ maxLength: 20 })),
   since: Type.Optional(Since),
   until: Type.Optional(Until),
+  include_counts,
 })
 export const LogsQuery = Type.Object({
   tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the last lines' })),
