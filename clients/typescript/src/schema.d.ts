@@ -1570,7 +1570,7 @@ export interface paths {
         };
         /**
          * List pipelines
-         * @description Newest first, each with its domain and its last run.
+         * @description Newest first unless sorted otherwise, each with its source, stream, destination, domain, last and next run.
          *
          *     Needs the permission `pipelines:read`.
          */
@@ -2589,6 +2589,13 @@ export interface components {
             /** Format: uuid */
             domain_id: string | null;
             domain_name: string | null;
+            /** @description The source connector */
+            source_name: string | null;
+            stream: string;
+            /** @description The destination connector */
+            destination_name: string | null;
+            /** Format: date-time */
+            next_run_at: string | null;
             last_run_status: components["schemas"]["RunStatus"] | null;
             /** Format: date-time */
             last_run_at: string | null;
@@ -2946,6 +2953,10 @@ export interface components {
             /** @description The next five times, in UTC */
             next_times: string[];
         };
+        ServiceVersion: {
+            /** @description Such as 1.2.0 */
+            version: string;
+        };
         Session: {
             /** Format: uuid */
             id: string;
@@ -3277,10 +3288,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @description Such as 1.2.0 */
-                        version: string;
-                    };
+                    "application/json": components["schemas"]["ServiceVersion"];
                 };
             };
             400: components["responses"]["InvalidInput"];
@@ -3827,6 +3835,8 @@ export interface operations {
                 limit?: number;
                 offset?: number;
                 status?: string;
+                /** @description Also count the runs of each status, in the header X-Status-Counts */
+                include_counts?: boolean;
             };
             header?: never;
             path: {
@@ -3841,6 +3851,8 @@ export interface operations {
                 headers: {
                     /** @description How many there are in all, counted to 10000 at most */
                     "X-Total-Count"?: number;
+                    /** @description With include_counts: a JSON object with the number of runs of each status, each counted to 10000 at most. All filters apply but that of the status */
+                    "X-Status-Counts"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3900,6 +3912,8 @@ export interface operations {
                 since?: string;
                 /** @description Before this time. A date alone is its midnight in UTC */
                 until?: string;
+                /** @description Also count the runs of each status, in the header X-Status-Counts */
+                include_counts?: boolean;
             };
             header?: never;
             path?: never;
@@ -3912,6 +3926,8 @@ export interface operations {
                 headers: {
                     /** @description How many there are in all, counted to 10000 at most */
                     "X-Total-Count"?: number;
+                    /** @description With include_counts: a JSON object with the number of runs of each status, each counted to 10000 at most. All filters apply but that of the status */
+                    "X-Status-Counts"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5935,12 +5951,23 @@ export interface operations {
                 limit?: number;
                 offset?: number;
                 domain_id?: string;
-                /** @description A part of the name, in any case */
-                search?: string;
-                enabled?: boolean;
+                /** @description Of the last run */
+                status?: components["schemas"]["RunStatus"];
+                /** @description The same as status */
                 last_run_status?: components["schemas"]["RunStatus"];
                 /** @description The name of the source connector */
                 source?: string;
+                /** @description The name of the destination connector */
+                destination?: string;
+                enabled?: boolean;
+                /** @description Has a schedule */
+                scheduled?: boolean;
+                /** @description A part of the name, in any case */
+                q?: string;
+                /** @description The same as q */
+                search?: string;
+                /** @description A minus before it: descending. Pipelines that never ran have the oldest last run, those without a next run the latest */
+                sort?: "-created_at" | "created_at" | "name" | "-name" | "last_run_at" | "-last_run_at" | "next_run_at" | "-next_run_at";
             };
             header?: never;
             path?: never;
