@@ -25,7 +25,7 @@ test('on a terminal a line reads like a sentence', () => {
   assert.match(lines[3]!, /^03:04:05 error: request failed\nTypeError: no such thing\n +at /)
 })
 
-test('of an error only what helps to find it is logged', () => {
+test('an error is logged with only what helps to find it', () => {
   const error = Object.assign(new Error('broken', { cause: new Error('why') }), {
     code: '57P01',
     client: { secret: 1 },
@@ -39,7 +39,7 @@ for (const [writer, make] of [
   ['pino', `import { createLog } from './server/src/log.ts'; const log = createLog({ LOG_LEVEL: 'info' })`],
   ['no pino', `import { createLineLog } from './server/src/log-lines.ts'; const log = createLineLog('info')`],
 ])
-  test(`a line in JSON names its level (${writer})`, async () => {
+  test(`a JSON line contains its level as a name (${writer})`, async () => {
     const program = `${make}
       log.debug({}, 'not shown')
       log.info({ runs: 3 }, 'runs wait')
@@ -50,7 +50,7 @@ for (const [writer, make] of [
       .split('\n')
       .map((line) => JSON.parse(line))
     assert.equal(lines.length, 2, stderr)
-    // A fatal line is written at once, past those that wait for the disk or the pipe.
+    // A fatal line is written at once, ahead of those that wait for the disk or the pipe.
     const [failed, waiting] = lines.sort((a, b) => a.level.localeCompare(b.level))
     assert.match(waiting.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     assert.deepEqual({ ...waiting, time: '' }, { level: 'info', time: '', runs: 3, msg: 'runs wait' })

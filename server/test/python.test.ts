@@ -1,4 +1,4 @@
-/** The Python tests, as one test of this run: its diagnostics say how many ran. */
+/** The Python tests, as one test of this run: its diagnostics show how many ran. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * The application of a test file: real database, real services, requests injected. `startApp` registers its own end, and
- * that end fails when something was left open.
+ * The application of a test file: real database, real services, injected requests. `startApp` registers its own
+ * cleanup, which fails if something was left open.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ import { cloneDatabase } from './database.ts'
 export interface TestApp {
   app: App
   services: Services
-  /** To the database of this application. */
+  /** For the database of this application. */
   connection: ConnectionSettings
   call(method: string, url: string, options?: CallOptions): Promise<Answer>
 }
@@ -100,7 +100,7 @@ export interface Person {
 
 let people = 0
 
-/** A new account with an organization of its own. */
+/** A new account with its own organization. */
 export async function registerPerson(test: TestApp, name = 'Person'): Promise<Person> {
   const email = `${name.toLowerCase().replaceAll(' ', '.')}.${++people}.${process.pid}@example.com`
   const answer = await test.call('POST', '/api/auth/register', {

@@ -1,7 +1,7 @@
 /**
- * A token endpoint and a gate in front of whatever a test serves. The gate looks at exactly what arrives: the name of the
- * header, the scheme, the encoding, and whether an access token is one that it gave out and that still lasts. Refresh
- * tokens are replaced at each use, and one that is used twice ends the grant, as careful providers do.
+ * A token endpoint and a gate in front of whatever a test serves. The gate checks exactly what arrives: the name of the
+ * header, the scheme, the encoding, and whether an access token was issued by it and is still valid. Refresh tokens are
+ * rotated at each use, and one that is used twice revokes the grant, as careful providers do.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -22,39 +22,39 @@ export const AUTH_TYPES: readonly AuthType[] = [
 export interface TokenRequest {
   headers: IncomingHttpHeaders
   form: Record<string, string>
-  /** What it was answered with. */
+  /** The status it was answered with. */
   status: number
 }
 
 export interface AuthServer {
   url: string
   tokenUrl: string
-  /** How the token endpoint wants the client named; anything else is 401. */
+  /** How the token endpoint wants the client to identify itself; anything else is 401. */
   naming: 'header' | 'form'
-  /** Whether each use of a refresh token replaces it. */
+  /** Whether each use of a refresh token rotates it. */
   rotates: boolean
-  /** What answers say about how long an access token lasts. */
+  /** The lifetime of an access token as the answers state it. */
   expiresIn: unknown
   tokenRequests: TokenRequest[]
-  /** Replaces the token endpoint; undefined brings it back. */
+  /** Replaces the token endpoint; undefined restores it. */
   onToken: ((request: IncomingMessage, response: ServerResponse) => unknown) | undefined
   /** Awaited before the token endpoint answers. */
   beforeToken: (() => Promise<void>) | undefined
-  /** Called for every request that the gate looks at, with how many came since the last reset. */
+  /** Called for every request that the gate checks, with the number of requests since the last reset. */
   onRequest: ((count: number) => void) | undefined
-  /** Brings back the defaults of everything above and forgets what was seen. */
+  /** Restores the defaults of everything above and clears the records. */
   reset(): void
-  /** Parameters with which the gate opens. A refresh token is a new grant each time. */
+  /** Params with which the gate opens. A refresh token is a new grant each time. */
   good(type: AuthType): Authentication
   bad(type: AuthType): Authentication
-  /** From now on only requests that carry what `good(type)` gives are let in. */
+  /** From now on only requests with what `good(type)` returns are let in. */
   guard(type: AuthType): void
   admits(headers: IncomingHttpHeaders): boolean
-  /** Ends all access tokens. */
+  /** Expires all access tokens. */
   expireTokens(): void
-  /** The refresh token of the grant that this one began. */
+  /** The current refresh token of the grant that started with this one. */
   currentToken(first: string): string
-  /** The texts that nobody may ever say: everything above, and what was given out since. */
+  /** Texts that must never be shown: everything above, and what was issued since. */
   secrets: string[]
   close(): Promise<void>
 }
@@ -106,7 +106,7 @@ export async function startAuthServer(): Promise<AuthServer> {
       [current, ...used].includes(form.refresh_token ?? ''),
     )
     if (!grant) return refuse(400, 'invalid_grant')
-    // A token that comes back was stolen from somebody: nobody gets anything for it any more.
+    // A token that is used again was stolen: the grant is revoked.
     if (grant.used.has(form.refresh_token!)) grant.revoked = true
     if (grant.revoked) return refuse(400, 'invalid_grant')
     if (!auth.rotates) return { status: 200, body: giveAccess() }

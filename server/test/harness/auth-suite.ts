@@ -1,4 +1,4 @@
-/** Every authentication type that a source names, against a server that looks at exactly what arrives. */
+/** Every authentication type that a source lists, against a server that checks exactly what arrives. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { RefreshTokens } from '../../src/connectors/authentication/refresh-tokens.ts'
@@ -6,25 +6,25 @@ import type { Authentication } from '../../src/connectors/contract.ts'
 import { AUTH_TYPES, type AuthServer, type AuthType, startAuthServer } from './auth-server.ts'
 import type { Said } from './said.ts'
 
-/** A source whose records only requests with the right credentials get. */
+/** A source whose records require the right credentials. */
 export interface Guarded {
-  /** Reads them all and gives how many there were. Throws what the source throws. */
+  /** Reads all records and returns their number. Throws what the source throws. */
   read(authentication: Authentication, refreshTokens?: RefreshTokens): Promise<number>
-  /** How many there are. */
+  /** The number of records. */
   records: number
   close(): Promise<void>
 }
 
 interface AuthSuite {
   types: readonly string[]
-  /** Null: the source accepts authentication and makes no use of it. */
+  /** Null: the source accepts authentication but does not use it. */
   open(auth: AuthServer): Promise<Guarded | null>
   said: Said
 }
 
 interface Tools {
   auth(): AuthServer
-  /** A test that needs a source which uses its authentication. */
+  /** A test for sources that use their authentication. */
   test(name: string, act: (source: Guarded, auth: AuthServer) => Promise<void>): void
   refuses(source: Guarded, authentication: Authentication, message?: RegExp): Promise<void>
 }
@@ -70,7 +70,7 @@ export function testAuthentication({ types, open, said }: AuthSuite): void {
     for (const type of named) testType(tools, type)
     for (const type of named.filter((each) => each.startsWith('oauth2_'))) testTokens(tools, type)
     if (named.includes('oauth2_refresh_token')) testRotation(tools)
-    it('never said a secret of it', () => said.assertNoSecret(auth.secrets))
+    it('never showed a secret of it', () => said.assertNoSecret(auth.secrets))
   })
 }
 
@@ -84,7 +84,7 @@ function testType({ test, refuses }: Tools, type: AuthType): void {
 }
 
 function testTokens({ test, refuses }: Tools, type: AuthType): void {
-  test(`${type} asks as the standard says, and by the form where a server reads only that`, async (source, auth) => {
+  test(`${type} follows the standard, and uses the form if a server reads only that`, async (source, auth) => {
     auth.guard(type)
     assert.equal(await source.read(auth.good(type)), source.records)
     const grant = type === 'oauth2_refresh_token' ? 'refresh_token' : 'client_credentials'
@@ -101,7 +101,7 @@ function testTokens({ test, refuses }: Tools, type: AuthType): void {
     )
   })
 
-  test(`${type} renews a token that is refused, once`, async (source, auth) => {
+  test(`${type} renews a refused token, once`, async (source, auth) => {
     auth.guard(type)
     auth.onRequest = (count) => {
       if (count === 1) auth.expireTokens()
@@ -114,7 +114,7 @@ function testTokens({ test, refuses }: Tools, type: AuthType): void {
     assert.equal(auth.tokenRequests.length, 2)
   })
 
-  test(`${type} says what is wrong with a token endpoint`, async (source, auth) => {
+  test(`${type} explains what is wrong with a token endpoint`, async (source, auth) => {
     auth.guard(type)
     const cases: [NonNullable<AuthServer['onToken']>, RegExp][] = [
       [(_, response) => response.writeHead(500).end('oops'), /did not return a token \(status 500\); try again later/],
@@ -133,7 +133,7 @@ function testTokens({ test, refuses }: Tools, type: AuthType): void {
 }
 
 function testRotation({ test, refuses }: Tools): void {
-  test('a replaced refresh token is stored before anything that came with it is used', async (source, auth) => {
+  test('a rotated refresh token is stored before anything that came with it is used', async (source, auth) => {
     auth.guard('oauth2_refresh_token')
     const events: string[] = []
     auth.onRequest = () => void events.push('request')
@@ -153,11 +153,11 @@ function testRotation({ test, refuses }: Tools): void {
     assert.equal(await source.read(authentication, refreshTokens), source.records)
     assert.deepEqual(events.slice(0, 2), ['stored', 'request'])
     assert.equal(stored, auth.currentToken(String(authentication.params.refresh_token)))
-    // The settings still say the first one: what is stored counts.
+    // The settings still contain the first one: the stored one counts.
     assert.equal(await source.read(authentication, refreshTokens), source.records)
   })
 
-  test('a refresh token that the provider ended says what to do', async (source, auth) => {
+  test('a refresh token that the provider revoked is reported with advice', async (source, auth) => {
     auth.guard('oauth2_refresh_token')
     const authentication = auth.good('oauth2_refresh_token')
     assert.equal(await source.read(authentication), source.records)

@@ -1,5 +1,6 @@
 /**
- * An authority and a certificate for 127.0.0.1 and db.test, made for tests and valid for a century. The keys guard nothing.
+ * A certificate authority and a certificate for 127.0.0.1 and db.test, made for tests and valid for a century. The keys
+ * protect nothing.
  */
 export const authority = `-----BEGIN CERTIFICATE-----
 MIIBlzCCAT2gAwIBAgIUf2N9gEdD6clZe1++5UvbbY0/yF0wCgYIKoZIzj0EAwIw

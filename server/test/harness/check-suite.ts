@@ -1,4 +1,4 @@
-/** Connection checks that source and destination share: good settings pass, everything else fails fast and says why. */
+/** Connection checks that source and destination share: good settings pass, everything else fails fast with a reason. */
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
@@ -83,7 +83,7 @@ export function testChecks({ connector, fixture, usable, bench, said }: CheckSui
     await refuses(bad, [bad.kind])
   })
 
-  it('refuses a server without TLS where TLS is demanded', async (test) => {
+  it('refuses a server without TLS if TLS is required', async (test) => {
     const plain = await fixture().tlsRefused?.()
     if (!plain) return test.skip('it does not speak TLS by itself')
     await refuses(plain, ['source', 'destination', 'config'])
@@ -101,7 +101,7 @@ export function testChecks({ connector, fixture, usable, bench, said }: CheckSui
     })
   }
 
-  it('gives up a silent peer as soon as it is told to', async (test) => {
+  it('gives up on a silent peer as soon as it is aborted', async (test) => {
     if (!fixture().at) return test.skip('it has no address')
     const peer = await startPeer('silent')
     try {

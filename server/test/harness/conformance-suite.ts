@@ -1,15 +1,15 @@
-/** Runs the suites over connectors and their fixtures; those of a system that is not here are left out, with a reason. */
+/** Runs the suites over connectors and their fixtures; those of an unavailable system are skipped, with a reason. */
 import { describe } from 'node:test'
 import type { Destination, Source } from '../../src/connectors/contract.ts'
 import type { OpenDestinationFixture, OpenSourceFixture } from './conformance.ts'
 import { testDestination } from './destination-suite.ts'
 import { testSource } from './source-suite.ts'
 
-/** What a fixture file exports. */
+/** The exports of a fixture file. */
 export interface Fixtures {
   source?: OpenSourceFixture
   destination?: OpenDestinationFixture
-  /** Why the system is not here, in one sentence, or a look at whether it is: null then. */
+  /** Why the system is unavailable, in one sentence, or a function that returns it, or null if it is available. */
   unavailable?: string | (() => Promise<string | null>)
 }
 
@@ -17,7 +17,7 @@ export interface ConformanceOptions {
   sources: readonly Source[]
   destinations: readonly Destination[]
   load(name: string): Promise<Fixtures>
-  /** Gets the line about a system that is not here. */
+  /** Receives the line about an unavailable system. */
   print?(line: string): void
 }
 

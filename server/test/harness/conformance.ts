@@ -1,5 +1,5 @@
 /**
- * The conformance suite: what every connector must keep, whatever system it talks to. The suite finds connectors in the
+ * The conformance suite: what every connector must guarantee, whatever system it talks to. The suite finds connectors in the
  * registry; each brings a fixture (test/connectors/fixtures/<name>.ts) that says how to make a good target, what bad
  * credentials are, and how to read back what arrived. A connector without a fixture fails the suite.
  */
@@ -13,7 +13,7 @@ export interface Settings {
   authentication?: Authentication
 }
 
-/** What source and destination fixtures have in common. Each answer may be absent where a connector has no such thing. */
+/** What source and destination fixtures have in common. Absent if a connector has no such thing. */
 export interface Peers {
   /** Settings with which `check` passes. */
   good(): Promise<Settings>
@@ -24,28 +24,28 @@ export interface Peers {
   forbidden?(): Promise<Settings & { stream: string; elsewhere?: Record<string, unknown> }>
   /** Settings that the other side refuses, and the kind of failure this is. */
   badCredentials?(): Promise<Settings & { kind: FailureKind }>
-  /** Settings that insist on TLS, for a server that has none. */
+  /** Settings that require TLS, for a server that has none. */
   tlsRefused?(): Promise<Settings>
   /** Good settings with another address: the suite puts peers there that refuse, hang up, say nothing or talk nonsense. */
   at?(host: string, port: number): Promise<Settings>
-  /** Texts that must never be seen in a log or an error: the passwords and keys of all the settings above. */
+  /** Texts that must never appear in a log or an error: the passwords and keys of all the settings above. */
   secrets: string[]
   close(): Promise<void>
 }
 
 export interface SourceFixture extends Peers {
-  /** A stream of exactly so many records. */
+  /** A stream of exactly this many records. */
   stream(records: number): Promise<Settings & { stream: string }>
-  /** A stream of hard values with the rows that must come out, as JSON. Absent where the source invents its records. */
+  /** A stream of difficult values with the expected rows, as JSON. Absent if the source generates its records. */
   nasty?(): Promise<Settings & { stream: string; expected: string[] }>
-  /** Adds records behind those that a stream has, for incremental reads. */
+  /** Appends records to a stream, for incremental reads. */
   grow?(settings: Settings & { stream: string }, records: number): Promise<Settings & { stream: string }>
   /**
    * A stream that only requests get which the server admits: for the authentication types that the source names.
    * `ignored` where it accepts them and makes no use of them.
    */
   guarded?: ((auth: AuthServer) => Promise<Settings & { stream: string; records: number }>) | 'ignored'
-  /** The field that orders the stream, where an incremental read needs one. */
+  /** The field that orders the stream, if an incremental read needs one. */
   cursorField?: string
 }
 
@@ -54,16 +54,16 @@ export interface DestinationFixture extends Peers {
   target(): Promise<Settings>
   /** What a reader sees at the target, one JSON object per row. `outcome` is that of the last run, for outputs. */
   read(settings: Settings, outcome: Outcome | null, bench: RunBench): Promise<string[]>
-  /** How the destination is to keep a row that it cannot keep as it is, and documents so. Absent: as given. */
+  /** How the destination is expected, and documented, to store a row that it cannot store unchanged. Absent: unchanged. */
   expected?(row: string): string
-  /** It keeps whole rows and knows no columns, so schema_change means nothing to it. */
+  /** It stores whole rows without columns, so schema_change does not apply. */
   schemaless?: true
 }
 
 export type OpenSourceFixture = (bench: RunBench) => Promise<SourceFixture>
 export type OpenDestinationFixture = (bench: RunBench) => Promise<DestinationFixture>
 
-/** Every value that has ever broken a loader, in columns that keep their type. */
+/** Values that are known to break loaders, in columns that keep their type. */
 export function nastyRows(): string[] {
   const texts = [
     'plain',

@@ -21,7 +21,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
   const modes = destination.capabilities.write
   for (const write of modes) {
     for (const resumable of [true, false]) {
-      it(`${write}: a crash at any point, then a resume, leaves every row once (source ${resumable ? 'can' : 'cannot'} resume)`, async () => {
+      it(`${write}: a crash at any point, then a resume, leaves every row exactly once (source ${resumable ? 'can' : 'cannot'} resume)`, async () => {
         const { fixture, bench, job, start, run, follow, crash, assertRows } = trial()
         const begin = async () => {
           const target = await fixture.target()
@@ -46,7 +46,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
       })
     }
 
-    it(`${write}: a cancel in the middle shows nothing half done, and the next run puts it right`, async () => {
+    it(`${write}: a cancel in the middle shows nothing incomplete, and the next run fixes it`, async () => {
       const { fixture, job, start, run, follow, assertRows } = trial()
       const target = await fixture.target()
       const sync: Partial<Sync> = {
@@ -105,7 +105,7 @@ function testZombies(destination: Destination, trial: () => Trial): void {
     })
   }
 
-  it('does not move the state for rows that were never shown', async () => {
+  it('does not advance the state for rows that were never published', async () => {
     const { fixture, job, run, follow, crash, assertRows } = trial()
     const target = await fixture.target()
     const sync = { write: 'append', mode: 'incremental' } as const
@@ -117,7 +117,7 @@ function testZombies(destination: Destination, trial: () => Trial): void {
 }
 
 function testMarks(trial: () => Trial): void {
-  it('goes on from its mark where the state was lost with us', async () => {
+  it('resumes from its mark if our database lost the state', async () => {
     const { fixture, bench, job, run, follow, crash, assertRows } = trial()
     const target = await fixture.target()
     const first = job(target, plainRows(10), { write: 'append', mode: 'incremental' })

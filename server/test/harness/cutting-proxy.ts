@@ -1,24 +1,27 @@
 /**
- * A TCP proxy between a client and PostgreSQL that can play a bad network. It cuts both lines when it sees given bytes
- * pass from client to server: before they are handed on, or after, so that the server acts on them and its answer is lost.
- * It can fall silent: what is connected stays so and hears nothing any more, as when a machine is gone without a word.
+ * A TCP proxy between a client and PostgreSQL that simulates a bad network. It cuts both connections when it sees given
+ * bytes pass from client to server: before they are passed on, or after, so that the server acts on them and its answer
+ * is lost. It can fall silent: existing connections stay open but transmit nothing, as when a machine disappears.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Socket } from 'node:net'
 
 export interface CuttingProxy {
   port: number
-  /** Cuts at the nth message that holds the text, and takes no new line for some time, as a server that restarts. */
+  /**
+   * Cuts at the nth message that contains the text, and accepts no new connection for some time, like a restarting
+   * server.
+   */
   cutAt(text: string, nth: number, when: 'before' | 'after', awayMs?: number): void
   /** How often it has cut. */
   readonly cuts: number
-  /** Called once, when the text passes, before it is handed on. */
+  /** Called once, when the text passes, before it is passed on. */
   whenSees(text: string, act: () => void): void
-  /** From now on nothing passes on the lines that exist. New ones work, as after a fail-over, unless `all`. */
+  /** From now on nothing passes on existing connections. New ones work, as after a failover, unless `all`. */
   fallSilent(all?: boolean): void
-  /** New lines work again. */
+  /** New connections work again. */
   recover(): void
-  /** Cuts all lines and takes no new one, until told otherwise. */
+  /** Cuts all connections and accepts no new one, until told otherwise. */
   refuse(refusing: boolean): void
   close(): Promise<void>
 }

@@ -4,12 +4,12 @@ import type { ConnectionSettings } from '../../src/database/database.ts'
 import { type CuttingProxy, startCuttingProxy } from './cutting-proxy.ts'
 
 export interface DatabaseProxy extends CuttingProxy {
-  /** The same database by way of the proxy. */
+  /** The same database through the proxy. */
   connection: ConnectionSettings & { port: number }
   url: string
 }
 
-/** The embedded server has a socket in a folder; other versions, which are tried now and then, a port. */
+/** The embedded server has a socket in a folder; other versions, which are tested occasionally, have a port. */
 export const addressOf = ({ host = '', port = 5432 }: ConnectionSettings & { port?: number }): NetConnectOpts =>
   host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }
 

@@ -1,4 +1,4 @@
-/** A database of a test file's own, cloned from the migrated template in some 30 ms and dropped at its end. */
+/** A separate database per test file, cloned from the migrated template in about 30 ms and dropped at its end. */
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { type ConnectionSettings, connectDatabase, type Database } from '../../src/database/database.ts'
@@ -26,7 +26,7 @@ async function asAdmin(command: string): Promise<void> {
   }
 }
 
-/** Before PostgreSQL 15 copying files is the only way, and has no name. */
+/** Before PostgreSQL 15 copying files is the only strategy, and has no name. */
 const COPY_FILES = Number(process.env.TEST_POSTGRES_MAJOR ?? '18') >= 15 ? 'STRATEGY file_copy' : ''
 
 export const cloneDatabase = (poolSize = 10): Promise<TestDatabase> =>
@@ -44,7 +44,7 @@ async function createDatabase(how: string, poolSize: number): Promise<TestDataba
     connection,
     async drop() {
       await db.close()
-      // Without FORCE: a connection that somebody forgot to close makes this fail, and so the test.
+      // Without FORCE: a connection that was not closed makes this fail, and with it the test.
       await asAdmin(`DROP DATABASE ${name}`)
     },
   }

@@ -1,4 +1,4 @@
-/** What every destination must keep: see conformance.ts. */
+/** What every destination must guarantee: see conformance.ts. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Destination, WriteMode } from '../../src/connectors/contract.ts'
@@ -26,7 +26,7 @@ export function testDestination(destination: Destination, openFixture: OpenDesti
     for (const write of destination.capabilities.write) testWriteMode(destination, write, () => trial)
     testValues(destination, () => trial)
     testCrashes(destination, () => trial)
-    it('never said a secret', () => said.assertNoSecret(trial.fixture.secrets))
+    it('never showed a secret', () => said.assertNoSecret(trial.fixture.secrets))
   })
 }
 
@@ -35,7 +35,7 @@ function testWriteMode(destination: Destination, write: WriteMode, trial: () => 
 
   for (const resumable of [true, false]) {
     for (const count of [0, 1, 1000]) {
-      it(`${write}: ${count} records arrive once, from a source that ${resumable ? 'can' : 'cannot'} resume`, async () => {
+      it(`${write}: ${count} records arrive exactly once, from a source that ${resumable ? 'can' : 'cannot'} resume`, async () => {
         const { fixture, job, run, assertRows } = trial()
         const target = await fixture.target()
         const outcome = await run(job(target, plainRows(count), { write }, { resumable }), { checkpointRecords: 300 })
@@ -46,7 +46,7 @@ function testWriteMode(destination: Destination, write: WriteMode, trial: () => 
     }
   }
 
-  it(`${write}: a second run does to the rows of the first what the mode says`, async () => {
+  it(`${write}: a second run changes the rows of the first as the mode says`, async () => {
     const { fixture, job, run, follow, assertRows } = trial()
     const target = await fixture.target()
     const first = job(target, plainRows(20), { write })
@@ -74,7 +74,7 @@ function testWriteMode(destination: Destination, write: WriteMode, trial: () => 
   }
 
   if (write === 'upsert') {
-    it('upsert: of several records with one key the last one wins, within a checkpoint and across', async () => {
+    it('upsert: of several records with the same key the last one wins, within a checkpoint and across', async () => {
       const { fixture, job, run, assertRows } = trial()
       const target = await fixture.target()
       const rows = [...plainRows(30), ...plainRows(30).map((row) => row.replace('"row', '"newer')), ...plainRows(5)]
@@ -87,13 +87,13 @@ function testWriteMode(destination: Destination, write: WriteMode, trial: () => 
 function testValues(destination: Destination, trial: () => Trial): void {
   const write = destination.capabilities.write[0]!
 
-  it('keeps hard values as they are', async () => {
+  it('keeps difficult values unchanged', async () => {
     const { fixture, job, run, assertRows } = trial()
     const target = await fixture.target()
     await assertRows(target, await run(job(target, nastyRows(), { write }, { pageRecords: 3 })), nastyRows())
   })
 
-  it('takes fields that come, go and widen in the middle of a run', async () => {
+  it('accepts fields that appear, disappear and widen in the middle of a run', async () => {
     const { fixture, job, run, assertRows } = trial()
     const target = await fixture.target()
     const rows = [
@@ -112,7 +112,7 @@ function testValues(destination: Destination, trial: () => Trial): void {
   const base = ['{"id":1,"a":"x"}']
   const wider = ['{"id":2,"a":"y","b":1}']
 
-  it('drops new fields where the pipeline discards them', async (test) => {
+  it('drops new fields if the pipeline discards them', async (test) => {
     if (trial().fixture.schemaless) return test.skip('it has no schema')
     const { fixture, job, run, start, follow, assertRows } = trial()
     const target = await fixture.target()
@@ -122,7 +122,7 @@ function testValues(destination: Destination, trial: () => Trial): void {
     await assertRows(target, await attempt.done, ['{"id":1,"a":"x"}', '{"id":2,"a":"y"}'])
   })
 
-  it('fails on new fields where the pipeline says so, and changes nothing', async (test) => {
+  it('fails on new fields if the pipeline says so, and changes nothing', async (test) => {
     if (trial().fixture.schemaless) return test.skip('it has no schema')
     const { fixture, job, run, follow, assertRows } = trial()
     const target = await fixture.target()

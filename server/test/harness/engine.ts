@@ -1,4 +1,4 @@
-/** The engine for tests: the application of a test file with a worker of its own, and helpers that wait on what happens. */
+/** The engine for tests: the application of a test file with its own worker, and helpers that wait for events. */
 import assert from 'node:assert/strict'
 import { after } from 'node:test'
 import { sql } from '../../src/database/database.ts'
@@ -7,12 +7,12 @@ import { type Person, registerPerson, startApp, type TestApp } from './app.ts'
 
 export interface Engine extends TestApp {
   person: Person
-  /** Starts a worker that ends with the test file; more than one may run. */
+  /** Starts a worker that is stopped with the test file; there may be several. */
   work(): Promise<Worker>
   createPipeline(config: PipelineSketch, as?: Person): Promise<string>
   trigger(pipelineId: string, as?: Person): Promise<string>
   run(runId: string): Promise<Run>
-  /** Waits until the run's row says so. */
+  /** Waits until the run's row satisfies the condition. */
   until(runId: string, what: (run: Run) => boolean): Promise<Run>
   finished(runId: string): Promise<Run>
   logs(runId: string): Promise<string>

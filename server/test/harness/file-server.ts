@@ -1,4 +1,4 @@
-/** Serves files over HTTP on this machine, and asks for a bearer token, or whatever a gate wants, where told to. */
+/** Serves files over HTTP on this machine, and optionally requires a bearer token, or whatever a gate requires. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'

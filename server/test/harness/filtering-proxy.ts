@@ -1,4 +1,4 @@
-/** A pooler that does not pass everything on: start-up parameters, or the notifications of PostgreSQL. */
+/** A pooler that does not pass on everything: it drops start-up parameters, or PostgreSQL's notifications. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { ConnectionSettings } from '../../src/database/database.ts'
@@ -10,7 +10,7 @@ export interface FilteringProxy {
 }
 
 export interface Filter {
-  /** Names of start-up parameters that get lost. */
+  /** Names of start-up parameters that are dropped. */
   parameters?: string[]
   notifications?: boolean
 }
@@ -56,7 +56,7 @@ export async function startFilteringProxy(target: ConnectionSettings, filter: Fi
 
 const NOTIFICATION = 'A'.charCodeAt(0)
 
-/** A start-up message: its length, the version of the protocol, then names and values, each ended by a zero. */
+/** A start-up message: its length, the protocol version, then names and values, each ended by a zero. */
 function dropParameters(message: Buffer, names: string[]): Buffer {
   const words = message.subarray(8, -1).toString('utf8').split('\0').slice(0, -1)
   const kept = words.filter((_, index) => !names.includes(words[index - (index % 2)]!))

@@ -1,6 +1,6 @@
 /**
  * Runs once before all test files: one PostgreSQL with durability off, and a migrated template that each file clones.
- * The environment it sets reaches every test process.
+ * Every test process inherits the environment that it sets.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ export async function globalSetup(): Promise<void> {
   process.env.TEST_POSTGRES = JSON.stringify(server.connection)
 }
 
-/** `npm run test:postgres` tries the platform on other major versions. */
+/** `npm run test:postgres` tests the platform on other major versions. */
 async function startOtherVersion(): Promise<typeof server> {
   const { host, port, user, password, stop } = await startServer({ max_connections: '200' })
   return { connection: { host, port, user, password, database: 'postgres' }, stop }

@@ -1,13 +1,16 @@
-/** Web servers that mean harm, each a few lines on 127.0.0.1, in bytes of their own: Node's server would refuse to. */
+/**
+ * Hostile web servers, each a few lines on 127.0.0.1, written in raw bytes because Node's server would refuse to send
+ * these.
+ */
 import type { Socket } from 'node:net'
 import { brotliCompressSync, constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
-import { listen, type Peer, sendForEver } from './peers.ts'
+import { listen, type Peer, sendForever } from './peers.ts'
 
 export interface HostileHttp {
   answer(socket: Socket): void
-  /** Only somebody who reads on finds out: the first bytes are those of a file like any other. */
+  /** Only visible when reading on: the first bytes look like an ordinary file. */
   later?: boolean
-  /** Only time ends it. */
+  /** Only a timeout ends it. */
   silent?: boolean
 }
 
@@ -23,7 +26,7 @@ const whole = (body: Buffer | string, headers = '') =>
     Buffer.from(body as string),
   ])
 
-/** A small body that is larger than any answer may be when it is unpacked. */
+/** A small body that decompresses to more than any answer may have. */
 function bomb(encoding: string, pack: (bytes: Buffer) => Buffer): HostileHttp {
   let body: Buffer | null = null
   return {
@@ -45,28 +48,28 @@ function drip(socket: Socket, text: string): void {
 export const hostileHttp: Record<string, HostileHttp> = {
   'says nothing': { answer() {}, silent: true },
   'hangs up': { answer: (socket) => socket.destroy() },
-  'speaks no HTTP': { answer: (socket) => socket.end('220 ready for mail\r\n') },
-  'sends noise without end': { answer: (socket) => sendForEver(socket, Buffer.alloc(1 << 16, 7)) },
-  'begins HTTP/2 unasked': {
+  'does not speak HTTP': { answer: (socket) => socket.end('220 ready for mail\r\n') },
+  'sends noise endlessly': { answer: (socket) => sendForever(socket, Buffer.alloc(1 << 16, 7)) },
+  'starts HTTP/2 unasked': {
     answer: (socket) => socket.write(Buffer.concat([Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]), Buffer.alloc(9)])),
   },
-  'sends a status line without end': {
+  'sends an endless status line': {
     silent: true,
     answer(socket) {
       socket.write('HTTP/1.1 200 ')
-      sendForEver(socket, Buffer.alloc(1 << 16, 'O'))
+      sendForever(socket, Buffer.alloc(1 << 16, 'O'))
     },
   },
-  'sends headers without end': {
+  'sends headers endlessly': {
     answer(socket) {
       socket.write(ok)
-      sendForEver(socket, Buffer.from('x-header: value\r\n'))
+      sendForever(socket, Buffer.from('x-header: value\r\n'))
     },
   },
-  'sends a header without end': {
+  'sends an endless header': {
     answer(socket) {
       socket.write(`${ok}x-header: `)
-      sendForEver(socket, Buffer.alloc(1 << 16, 'x'))
+      sendForever(socket, Buffer.alloc(1 << 16, 'x'))
     },
   },
   'sends a header of a megabyte': { answer: (socket) => socket.write(`${ok}x: ${'x'.repeat(MB)}\r\n\r\n`) },
@@ -78,47 +81,47 @@ export const hostileHttp: Record<string, HostileHttp> = {
       drip(socket, 'x-header: value\r\n')
     },
   },
-  'asks to continue without end': {
-    answer: (socket) => sendForEver(socket, Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')),
+  'sends 100 Continue endlessly': {
+    answer: (socket) => sendForever(socket, Buffer.from('HTTP/1.1 100 Continue\r\n\r\n')),
   },
-  'gives early hints without end': {
+  'sends early hints endlessly': {
     silent: true,
-    answer: (socket) => sendForEver(socket, Buffer.from('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')),
+    answer: (socket) => sendForever(socket, Buffer.from('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')),
   },
-  'promises more than it sends': { answer: (socket) => socket.end(`${ok}content-length: 100\r\n\r\n{"id": 1}\n`) },
+  'announces more than it sends': { answer: (socket) => socket.end(`${ok}content-length: 100\r\n\r\n{"id": 1}\n`) },
   'has two lengths': { answer: (socket) => socket.write(`${ok}content-length: 2\r\ncontent-length: 3\r\n\r\n{}\n`) },
-  'has a length that is no number': { answer: (socket) => socket.write(`${ok}content-length: many\r\n\r\n{}\n`) },
+  'has a length that is not a number': { answer: (socket) => socket.write(`${ok}content-length: many\r\n\r\n{}\n`) },
   'has a length and chunks': {
     answer: (socket) =>
       socket.write(`${ok}content-length: 3\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{}\n\r\n0\r\n\r\n`),
   },
-  'sends chunks that are none': { answer: (socket) => socket.write(`${chunked}no number\r\n{}\r\n`) },
-  'sends a chunk whose size has no end': {
+  'sends invalid chunks': { answer: (socket) => socket.write(`${chunked}no number\r\n{}\r\n`) },
+  'sends a chunk with an endless size': {
     answer(socket) {
       socket.write(chunked)
-      sendForEver(socket, Buffer.alloc(1 << 16, '0'))
+      sendForever(socket, Buffer.alloc(1 << 16, '0'))
     },
   },
-  'sends the extension of a chunk without end': {
+  'sends an endless chunk extension': {
     silent: true,
     answer(socket) {
       socket.write(`${chunked}3;`)
-      sendForEver(socket, Buffer.alloc(1 << 16, 'x'))
+      sendForever(socket, Buffer.alloc(1 << 16, 'x'))
     },
   },
-  'sends trailers without end': {
+  'sends trailers endlessly': {
     answer(socket) {
       socket.write(`${chunked}3\r\n{}\n\r\n0\r\n`)
-      sendForEver(socket, Buffer.from('x-trailer: value\r\n'))
+      sendForever(socket, Buffer.from('x-trailer: value\r\n'))
     },
   },
   'redirects in a circle': {
     answer: (socket) => socket.write('HTTP/1.1 302 Found\r\nlocation: /again\r\ncontent-length: 0\r\n\r\n'),
   },
-  'redirects without end, with bodies without end': {
+  'redirects endlessly, with endless bodies': {
     answer(socket) {
       socket.write('HTTP/1.1 302 Found\r\nlocation: /again\r\n\r\n')
-      sendForEver(socket, Buffer.alloc(1 << 16, 'x'))
+      sendForever(socket, Buffer.alloc(1 << 16, 'x'))
     },
   },
   'redirects to a private address': { answer: (socket) => socket.write(redirect('http://10.1.2.3/')) },
@@ -126,14 +129,14 @@ export const hostileHttp: Record<string, HostileHttp> = {
     answer: (socket) => socket.write(redirect('http://169.254.169.254/latest/meta-data/')),
   },
   'redirects to a file': { answer: (socket) => socket.write(redirect('file:///etc/passwd')) },
-  'redirects to no address': { answer: (socket) => socket.write(redirect('http://[::/')) },
+  'redirects to an invalid address': { answer: (socket) => socket.write(redirect('http://[::/')) },
   'sends a gzip bomb': bomb('gzip', (bytes) => gzipSync(bytes)),
   'sends a Brotli bomb': bomb('br', (bytes) =>
     brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } }),
   ),
   'sends a zstd bomb': bomb('zstd', (bytes) => zstdCompressSync(bytes)),
   'sends a bomb in a bomb': bomb('gzip, gzip', (bytes) => gzipSync(gzipSync(bytes))),
-  'sends a stream of gzip that has no end': {
+  'sends an endless gzip stream': {
     later: true,
     answer(socket) {
       socket.write(`${ok}content-encoding: gzip\r\n\r\n`)
@@ -150,19 +153,21 @@ export const hostileHttp: Record<string, HostileHttp> = {
     answer: (socket) => socket.write(whole('{}\n', `content-encoding: ${new Array(10).fill('gzip').join(', ')}\r\n`)),
   },
   'has an unknown encoding': { answer: (socket) => socket.write(whole('{}\n', 'content-encoding: mystery\r\n')) },
-  'says gzip and sends none': { answer: (socket) => socket.write(whole('{"id": 1}\n', 'content-encoding: gzip\r\n')) },
-  'sends a body without end': {
+  'announces gzip and sends none': {
+    answer: (socket) => socket.write(whole('{"id": 1}\n', 'content-encoding: gzip\r\n')),
+  },
+  'sends an endless body': {
     later: true,
     answer(socket) {
       socket.write(`${ok}\r\n`)
-      sendForEver(socket, Buffer.from('{"id": 1}\n'))
+      sendForever(socket, Buffer.from('{"id": 1}\n'))
     },
   },
-  'sends a line without end': {
+  'sends an endless line': {
     later: true,
     answer(socket) {
       socket.write(`${ok}\r\n{"id": "`)
-      sendForEver(socket, Buffer.alloc(1 << 16, 'x'))
+      sendForever(socket, Buffer.alloc(1 << 16, 'x'))
     },
   },
   'sends its body a byte at a time': {
@@ -180,7 +185,10 @@ export const hostileHttp: Record<string, HostileHttp> = {
     later: true,
     answer: (socket) => socket.write(whole(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}\n`)),
   },
-  'sends bytes that are no text': { later: true, answer: (socket) => socket.write(whole(Buffer.alloc(100_000, 0xff))) },
+  'sends bytes that are not text': {
+    later: true,
+    answer: (socket) => socket.write(whole(Buffer.alloc(100_000, 0xff))),
+  },
 }
 
 export function startHostileHttp(kind: HostileHttp): Promise<Peer> {

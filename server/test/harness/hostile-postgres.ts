@@ -1,9 +1,9 @@
 /**
- * Servers that look like PostgreSQL to a point and then mean harm, each a few lines on 127.0.0.1. Some would keep a
- * careless client busy for ever, some would end its process, some would fill its memory.
+ * Servers that look like PostgreSQL up to a point and then turn hostile, each a few lines on 127.0.0.1. Some would keep
+ * a careless client busy forever, some would end its process, some would fill its memory.
  */
 import { connect, type Socket } from 'node:net'
-import { listen, type Peer, sendForEver } from './peers.ts'
+import { listen, type Peer, sendForever } from './peers.ts'
 import {
   authentication,
   complete,
@@ -23,13 +23,13 @@ import {
 } from './postgres-frames.ts'
 
 export interface HostilePostgres {
-  /** Answers the request for TLS. Absent: there is none. */
+  /** Answers the TLS request. Absent: TLS is not offered. */
   tls?(socket: Socket): void
-  /** Answers the start of a session. Absent: everybody is let in. */
+  /** Answers the start of a session. Absent: everyone is let in. */
   login?(socket: Socket): void
-  /** Answers everything that is asked after that. */
+  /** Answers everything after that. */
   query?(socket: Socket): void
-  /** Only time ends it. */
+  /** Only a timeout ends it. */
   silent?: boolean
 }
 
@@ -43,12 +43,12 @@ export const hostilePostgres: Record<string, HostilePostgres> = {
   'says nothing': { login() {}, silent: true },
   'speaks HTTP': { login: (socket) => socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n') },
   'sends an empty error': { login: (socket) => socket.write(head('E', 4)) },
-  'sends an error whose text has no end': { login: (socket) => socket.write(frame('E', 'SERROR\0Mno end')) },
-  'sends an error that has no end': { login: (socket) => socket.write(frame('E', 'SERROR\0CXX000\0Mx\0')) },
+  'sends an error with an unterminated text': { login: (socket) => socket.write(frame('E', 'SERROR\0Mno end')) },
+  'sends an unterminated error': { login: (socket) => socket.write(frame('E', 'SERROR\0CXX000\0Mx\0')) },
   'sends an error of two gigabytes': {
     login(socket) {
       socket.write(head('E', 0x7fffffff))
-      sendForEver(socket, Buffer.alloc(1 << 20, 'x'))
+      sendForever(socket, Buffer.alloc(1 << 20, 'x'))
     },
   },
   'sends an error of a megabyte': { login: (socket) => socket.write(serverError('x'.repeat(1_000_000))) },
@@ -60,7 +60,7 @@ export const hostilePostgres: Record<string, HostilePostgres> = {
       socket.write(Buffer.concat(new Array(1000).fill(authentication(11, 'r=x,s=eA==,i=4096'))))
     },
   },
-  'asks for a billion rounds of hashing': {
+  'asks for a billion hash iterations': {
     login(socket) {
       socket.write(authentication(10, 'SCRAM-SHA-256\0\0'))
       socket.once('data', (answer) => {
@@ -69,36 +69,36 @@ export const hostilePostgres: Record<string, HostilePostgres> = {
       })
     },
   },
-  'asks for the password a million times': { login: (socket) => sendForEver(socket, authentication(3)) },
-  'is ready before anybody is let in': { login: (socket) => socket.write(ready) },
+  'asks for the password a million times': { login: (socket) => sendForever(socket, authentication(3)) },
+  'is ready before the login': { login: (socket) => socket.write(ready) },
   'wants another protocol': { login: (socket) => socket.write(frame('v', int32(0), int32(0))) },
   'sends a key of odd size': {
     login: (socket) => socket.write(Buffer.concat([authentication(0), frame('K', Buffer.alloc(5))])),
   },
-  'sends parameters without end': {
+  'sends parameters endlessly': {
     login(socket) {
       socket.write(authentication(0))
-      sendForEver(socket, parameter('server_version', '1.'.repeat(10_000)))
+      sendForever(socket, parameter('server_version', '1.'.repeat(10_000)))
     },
   },
-  'sends notices without end': { login: (socket) => sendForEver(socket, notice) },
-  'sends keys without end': {
+  'sends notices endlessly': { login: (socket) => sendForever(socket, notice) },
+  'sends keys endlessly': {
     login(socket) {
       socket.write(authentication(0))
-      sendForEver(socket, keyData)
+      sendForever(socket, keyData)
     },
   },
-  'answers the request for TLS with an error': { tls: (socket) => socket.write(serverError('no TLS today')) },
-  'answers the request for TLS with noise': { tls: (socket) => socket.write('\x16\x03\x01') },
-  'refuses TLS and goes on talking': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('N'), welcome])) },
-  'agrees to TLS and speaks plainly': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('S'), welcome])) },
+  'answers the TLS request with an error': { tls: (socket) => socket.write(serverError('no TLS today')) },
+  'answers the TLS request with noise': { tls: (socket) => socket.write('\x16\x03\x01') },
+  'refuses TLS and keeps talking': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('N'), welcome])) },
+  'agrees to TLS and sends plain text': { tls: (socket) => socket.write(Buffer.concat([Buffer.from('S'), welcome])) },
   'agrees to TLS and sends noise': {
     tls(socket) {
       socket.write('S')
-      socket.once('data', () => sendForEver(socket, Buffer.alloc(1 << 16, 7)))
+      socket.once('data', () => sendForever(socket, Buffer.alloc(1 << 16, 7)))
     },
   },
-  'agrees to TLS and never begins it': { tls: (socket) => socket.write('S'), silent: true },
+  'agrees to TLS and never starts it': { tls: (socket) => socket.write('S'), silent: true },
   'describes 65,535 columns': { query: (socket) => socket.write(frame('T', int16(0xffff))) },
   'describes columns that are not there': { query: (socket) => socket.write(frame('T', int16(1000), 'a\0')) },
   'sends a row of 32,767 values without bytes': {
@@ -118,22 +118,22 @@ export const hostilePostgres: Record<string, HostilePostgres> = {
       socket.end()
     },
   },
-  'sends rows without end': {
+  'sends rows endlessly': {
     query(socket) {
       socket.write(rowDescription([['a', number]]))
-      sendForEver(socket, dataRow(['1']))
+      sendForever(socket, dataRow(['1']))
     },
   },
-  'sends empty rows without end': {
+  'sends empty rows endlessly': {
     query(socket) {
       socket.write(rowDescription([]))
-      sendForEver(socket, dataRow([]))
+      sendForever(socket, dataRow([]))
     },
   },
-  'sends results without end': { query: (socket) => sendForEver(socket, complete()) },
-  'sends wide results without end': {
+  'sends results endlessly': { query: (socket) => sendForever(socket, complete()) },
+  'sends wide results endlessly': {
     query: (socket) =>
-      sendForEver(
+      sendForever(
         socket,
         Buffer.concat([
           rowDescription(Array.from({ length: 1664 }, (_, index) => [`c${index}`, number])),
@@ -141,21 +141,21 @@ export const hostilePostgres: Record<string, HostilePostgres> = {
         ]),
       ),
   },
-  'sends notifications without end': { query: (socket) => sendForEver(socket, notification) },
-  'never says that it is ready': { query: (socket) => socket.write(complete()), silent: true },
+  'sends notifications endlessly': { query: (socket) => sendForever(socket, notification) },
+  'never becomes ready': { query: (socket) => socket.write(complete()), silent: true },
   'is ready three times': { query: (socket) => socket.write(Buffer.concat([complete(), ready, ready, ready])) },
   'is ready without an answer': { query: (socket) => socket.write(ready) },
-  'suspends a portal': { query: (socket) => sendForEver(socket, frame('s')) },
+  'suspends a portal': { query: (socket) => sendForever(socket, frame('s')) },
   'describes parameters': { query: (socket) => socket.write(frame('t', int16(0x7fff))) },
-  'wants rows that nobody sends': { query: (socket) => socket.write(frame('G', '\0', int16(0))) },
-  'copies rows that nobody wants': {
+  'asks for rows that are not sent': { query: (socket) => socket.write(frame('G', '\0', int16(0))) },
+  'copies rows that were not requested': {
     query(socket) {
       socket.write(frame('H', '\0', int16(0)))
-      sendForEver(socket, frame('d', 'a row\n'))
+      sendForever(socket, frame('d', 'a row\n'))
     },
   },
   replicates: { query: (socket) => socket.write(frame('W', '\0', int16(0))) },
-  'sends a message of no kind': { query: (socket) => socket.write(frame('?', 'what')) },
+  'sends a message of an unknown kind': { query: (socket) => socket.write(frame('?', 'what')) },
 }
 
 const TLS_REQUEST = 80_877_103
@@ -179,7 +179,10 @@ export function startHostilePostgres(kind: HostilePostgres): Promise<Peer> {
   })
 }
 
-/** A real server behind a line that is tapped: when `text` is asked, the answer is ours, and the server is not heard again. */
+/**
+ * A real server behind a tampered connection: when `text` is queried, the answer is ours, and the server is not heard
+ * again.
+ */
 export function startTamperedPostgres(
   target: { host: string; port: number },
   text: string,
@@ -201,31 +204,31 @@ export function startTamperedPostgres(
   })
 }
 
-/** What such a line may say instead of an honest answer to COPY … TO STDOUT. */
+/** What such a connection may send instead of an honest answer to COPY … TO STDOUT. */
 export const hostileCopyOut: Record<string, (socket: Socket) => void> = {
   'sends a row of impossible length': (socket) => socket.write(Buffer.concat([copyOutResponse, head('d', 3)])),
   'sends a row of two gigabytes': (socket) => socket.write(Buffer.concat([copyOutResponse, head('d', 0x80000000)])),
-  'wants rows instead of giving them': (socket) => socket.write(frame('G', '\0', int16(0))),
-  'gives rows before it says so': (socket) => socket.write(frame('d', '1\n')),
-  'gives binary rows': (socket) => socket.write(frame('H', '\x01', int16(0))),
+  'asks for rows instead of sending them': (socket) => socket.write(frame('G', '\0', int16(0))),
+  'sends rows before it announces them': (socket) => socket.write(frame('d', '1\n')),
+  'sends binary rows': (socket) => socket.write(frame('H', '\x01', int16(0))),
   'is ready in the middle': (socket) => socket.write(Buffer.concat([copyOutResponse, frame('d', '1\n'), ready])),
-  'sends notices without end': (socket) => {
+  'sends notices endlessly': (socket) => {
     socket.write(copyOutResponse)
-    sendForEver(socket, notice)
+    sendForever(socket, notice)
   },
   'describes a result': (socket) => socket.write(rowDescription([['a', number]])),
-  'fails without a word': (socket) => socket.write(Buffer.concat([copyOutResponse, frame('E', '\0')])),
+  'fails without a message': (socket) => socket.write(Buffer.concat([copyOutResponse, frame('E', '\0')])),
 }
 
 /** The same for COPY … FROM STDIN. */
 export const hostileCopyIn: Record<string, (socket: Socket) => void> = {
-  'gives rows instead of taking them': (socket) => socket.write(copyOutResponse),
-  'has taken all rows before they were sent': (socket) =>
+  'sends rows instead of taking them': (socket) => socket.write(copyOutResponse),
+  'confirms all rows before they were sent': (socket) =>
     socket.write(Buffer.concat([copyInResponse, complete('COPY 10'), ready])),
   'is ready instead of taking rows': (socket) => socket.write(ready),
-  'sends notifications without end': (socket) => {
+  'sends notifications endlessly': (socket) => {
     socket.write(copyInResponse)
-    sendForEver(socket, notification)
+    sendForever(socket, notification)
   },
   'suspends a portal': (socket) => socket.write(Buffer.concat([copyInResponse, frame('s')])),
 }
@@ -233,8 +236,8 @@ export const hostileCopyIn: Record<string, (socket: Socket) => void> = {
 const sendRows = (rows: string) => (socket: Socket) =>
   socket.write(Buffer.concat([copyOutResponse, frame('d', rows), frame('c'), complete('COPY 1'), ready]))
 
-/** The same for an incremental read, which asks for its cursor beside each row. */
+/** The same for an incremental read, which requests its cursor with each row. */
 export const hostileCursors: Record<string, (socket: Socket) => void> = {
   'leaves out the cursor': sendRows('{"id":1}\n'),
-  'sends a cursor that is no value': sendRows('{"id":1}\x02[\x02[1]\n'),
+  'sends an invalid cursor': sendRows('{"id":1}\x02[\x02[1]\n'),
 }

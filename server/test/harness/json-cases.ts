@@ -1,4 +1,4 @@
-/** JSON texts, whole and damaged, and the questions on which our scanners must agree with JSON.parse. */
+/** JSON texts, valid and damaged, and checks that our scanners agree with JSON.parse. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import { createKeyRing, decodeString, visitFields } from '../../src/json/fields.ts'
@@ -69,7 +69,7 @@ export function agreeOnValidity(text: string): void {
   )
 }
 
-/** The fields of an object, in their order, with the values that JSON.parse gives them. */
+/** The fields of an object, in order, with the values that JSON.parse returns. */
 export function agreeOnFields(text: string): void {
   const line = Buffer.from(text).toString('latin1')
   const ring = createKeyRing()

@@ -1,14 +1,14 @@
 /**
  * Preloaded into every test process (`--import`). A file that leaves something behind fails: what keeps the process
- * alive after its last hook is named and the process ended, and a child process that outlives it is named too.
- * Connections are caught elsewhere: the database of a file is dropped without FORCE, which fails while one is open.
+ * alive after its last hook is reported and the process ended, and a child process that outlives it is reported too.
+ * Connections are detected elsewhere: the database of a file is dropped without FORCE, which fails while one is open.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { after } from 'node:test'
 import { keepTestsLocal } from './local-only.ts'
 
-/** Hooks of the file itself run after ours, and stopping a whole service on a busy machine may take them a while. */
+/** Hooks of the file itself run after ours, and stopping a whole service on a busy machine may take a while. */
 const PATIENCE_MS = 60_000
 
 keepTestsLocal()
@@ -37,7 +37,7 @@ function findChildren(parent: number): string[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     try {
-      // The name in the second field may hold blanks and brackets; the fields after its last bracket do not.
+      // The name in the second field may contain blanks and brackets; the fields after its last bracket do not.
       const [state, ppid] = readFileSync(`/proc/${name}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
       if (Number(ppid) !== parent || state === 'Z') return []
       return [`${name} ${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()}`]

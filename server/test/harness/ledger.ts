@@ -1,12 +1,12 @@
 /**
- * The ledger: what a source gave against what arrived, by a checksum per row. Rows are JSON texts; what a faithful copy may
- * change (order of keys, form of a number or of a timestamp, null against a missing field) is levelled first, with every
- * digit kept.
+ * The ledger: what a source produced against what arrived, by a checksum per row. Rows are JSON texts; what a faithful
+ * copy may change (order of keys, notation of a number or of a timestamp, null or a missing field) is normalized first,
+ * with every digit kept.
  */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 
-/** Fails with the first rows that are missing, doubled or not expected. Order does not count. */
+/** Fails with the first rows that are missing, duplicated or unexpected. Order does not matter. */
 export function assertSameRows(actual: readonly string[], expected: readonly string[], message = 'rows'): void {
   const left = new Map<string, { count: number; row: string }>()
   for (const row of expected) {
@@ -38,7 +38,7 @@ export function checksum(row: string): string {
   return createHash('sha256').update(levelRow(row)).digest('hex')
 }
 
-/** The row in one fixed form. */
+/** The row in a canonical form. */
 export function levelRow(row: string): string {
   const parsed = JSON.parse(row, function (this: unknown, _key: string, value: unknown, context?: { source?: string }) {
     return typeof value === 'number' ? { number: levelNumber(context?.source ?? String(value)) } : value

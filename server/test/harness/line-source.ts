@@ -1,4 +1,4 @@
-/** A source made of given JSON lines, for driving destinations: it can resume or not, and gives as small pages as wanted. */
+/** A source made of given JSON lines, for driving destinations: resumable or not, with pages as small as needed. */
 import Type from 'typebox'
 import type { Page, Source } from '../../src/connectors/contract.ts'
 
@@ -7,7 +7,7 @@ let made = 0
 export interface LineSourceOptions {
   resumable?: boolean
   pageRecords?: number
-  /** Called before each page with the number of records given so far. */
+  /** Called before each page with the number of records so far. */
   beforePage?: (given: number) => Promise<void> | void
 }
 

@@ -1,7 +1,6 @@
 /**
- * Part of the preload of every test process: looking up a name or connecting to an address outside this machine throws,
- * so that a test passes or fails alike wherever it runs and whatever answers out there. Programs that are not started
- * with the preload are not watched.
+ * Part of the preload of every test process: resolving a name or connecting to an address outside this machine throws,
+ * so that a test has the same result wherever it runs. Programs that are started without the preload are not watched.
  */
 import dns from 'node:dns'
 import { syncBuiltinESMExports } from 'node:module'
@@ -10,7 +9,7 @@ import { hostname } from 'node:os'
 
 const local = new BlockList()
 local.addSubnet('127.0.0.0', 8)
-// The kernel takes the unspecified address for loopback.
+// The kernel treats the unspecified address as loopback.
 local.addAddress('0.0.0.0')
 local.addAddress('::', 'ipv6')
 local.addAddress('::1', 'ipv6')

@@ -72,13 +72,13 @@ function openLoad(context: LoadContext<Settings>): Load {
   }
 }
 
-/** The identity as a name: its last three parts, for the folder is the pipeline's. */
+/** The identity as a name: its last three parts, because the folder belongs to the pipeline. */
 function batchName(context: LoadContext<Settings>, checkpoint: number): string {
   const [, run, reading, number] = batchId(context, checkpoint).split('/')
   return `${run}/${reading}-${number}`
 }
 
-/** Puts an object where there is none. One that is there already stays: the name says what is in it. */
+/** Puts an object if there is none. An existing one stays: its name identifies its content. */
 function put(file: string, bytes: Buffer): void {
   mkdirSync(path.dirname(file), { recursive: true })
   const draft = `${file}.${process.pid}.${Math.random()}`
@@ -93,7 +93,7 @@ function put(file: string, bytes: Buffer): void {
   }
 }
 
-/** Batches of readings that were given up. */
+/** Batches of abandoned readings. */
 function sweep(folder: string, runId: string, reading: number): void {
   const batches = path.join(folder, 'batches', runId)
   if (!existsSync(batches)) return

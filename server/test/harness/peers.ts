@@ -1,4 +1,4 @@
-/** Peers that behave badly, for connection checks. */
+/** Misbehaving peers, for connection checks. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 
@@ -15,12 +15,12 @@ export async function startPeer(kind: PeerKind): Promise<Peer> {
     if (kind === 'nonsense') socket.end('\u0000\u0001 220 what do you want? \r\n\r\n')
   })
   if (kind !== 'closed') return peer
-  // The port of a server that was just closed is one where nobody listens.
+  // Nothing listens on the port of a server that was just closed.
   await peer.close()
   return { port: peer.port, close: async () => undefined }
 }
 
-/** A server on this machine that does to each connection what it is told. */
+/** A server on this machine that handles each connection as given. */
 export async function listen(serve: (socket: Socket) => void): Promise<Peer> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -41,11 +41,11 @@ export async function listen(serve: (socket: Socket) => void): Promise<Peer> {
   }
 }
 
-/** Sends the bytes again and again, as fast as the other side takes them, until it hangs up. */
-export function sendForEver(socket: Socket, bytes: Buffer): void {
+/** Sends the bytes again and again, as fast as the other side reads them, until it hangs up. */
+export function sendForever(socket: Socket, bytes: Buffer): void {
   const chunk = Buffer.concat(new Array(Math.max(1, Math.ceil((1 << 16) / bytes.length))).fill(bytes))
   const send = (): void => {
-    // A write that the kernel takes at once ends in this same turn: others must have theirs too.
+    // A write that the kernel accepts at once completes in the same tick: others must have their turn too.
     if (socket.writable) socket.write(chunk, (error) => error ?? setImmediate(send))
   }
   send()

@@ -1,4 +1,4 @@
-/** A database of one's own with a run bench beside it, for tests of the postgres connectors. */
+/** A separate database with a run bench, for tests of the postgres connectors. */
 import type pg from 'pg'
 import type { Sync } from '../../src/connectors/contract.ts'
 import type { Job, Outcome } from '../../src/engine/execute.ts'
@@ -13,11 +13,11 @@ export interface PostgresBench {
   database: string
   client: pg.Client
   config: Record<string, unknown>
-  /** Lines into a table of schema public. */
+  /** Loads lines into a table of schema public. */
   load(table: string, lines: readonly string[], sync?: Partial<Sync>, options?: LineSourceOptions): Job
   /** The next run of that pipeline with other lines. */
   follow(job: Job, lines: readonly string[], sync?: Partial<Sync>, options?: LineSourceOptions): Job
-  /** A stream of the database into the run's file. */
+  /** Reads a stream of the database into the run's file. */
   read(stream: string, sync?: Partial<Sync>, config?: Record<string, unknown>): Job
   /** Records of a run into a file, parsed. */
   records(outcome: Outcome): Promise<Record<string, Json>[]>

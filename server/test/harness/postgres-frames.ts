@@ -5,7 +5,7 @@ export function frame(kind: string, ...parts: (Buffer | string)[]): Buffer {
   return Buffer.concat([head(kind, body.length + 4), body])
 }
 
-/** The first five bytes alone, with any length. */
+/** Only the first five bytes, with any length. */
 export function head(kind: string, length: number): Buffer {
   const bytes = Buffer.alloc(5)
   bytes.write(kind, 0, 'latin1')
@@ -51,5 +51,5 @@ export function dataRow(values: (string | null)[]): Buffer {
   return frame('D', int16(values.length), ...parts)
 }
 
-/** What a server says to somebody whom it lets in without a password. */
+/** What a server sends to a client that needs no password. */
 export const welcome = Buffer.concat([authentication(0), parameter('server_version', '18.4'), keyData, ready])

@@ -1,6 +1,7 @@
 /**
- * A throw-away PostgreSQL on 127.0.0.1 for connectors, which speak TCP only. The first caller of a test process starts
- * it, and `stopPostgresServer` (or the end of the process) ends it. Durability is off: only our own crashes are tested.
+ * A disposable PostgreSQL on 127.0.0.1 for connectors, which only speak TCP. The first caller of a test process starts
+ * it, and `stopPostgresServer` (or the end of the process) stops it. Durability is off: only our own crashes are
+ * tested.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -42,7 +43,7 @@ export async function stopPostgresServer(): Promise<void> {
   await (await server)?.stop()
 }
 
-/** A server of the caller's own, with settings such as `{ ssl: 'on' }` and files to put into its data folder. */
+/** A separate server, with settings such as `{ ssl: 'on' }` and files for its data folder. */
 export async function startServer(
   settings: Record<string, string>,
   files: Record<string, string> = {},
@@ -146,7 +147,7 @@ function linkLibraries(root: string): string {
   return path.join(root, 'native')
 }
 
-/** PostgreSQL refuses to run as root; in a user namespace it is somebody else and still owns its folder. */
+/** PostgreSQL refuses to run as root; in a user namespace it is another user and still owns its folder. */
 function launcher(): string[] {
   if (process.getuid?.() !== 0) return ['env']
   return ['unshare', '--user', '--map-user=1000', '--map-group=1000']

@@ -3,7 +3,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Processes whose command line or working folder names this path. */
+/** Processes whose command line or working directory contains this path. */
 export function findProcesses(folder: string): string[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return []
@@ -16,7 +16,7 @@ export function findProcesses(folder: string): string[] {
   })
 }
 
-/** The processes that this one started itself, by a part of their command line. */
+/** The child processes of this one, by a part of their command line. */
 export function findChildren(parent: number, command: string): number[] {
   const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim()
   return children
@@ -33,7 +33,7 @@ function readCommand(pid: string): string {
   }
 }
 
-/** A process and all that come from it, as `pid started`: a pid alone may be given again. */
+/** A process and all its descendants, as `pid started`, because a pid alone may be reused. */
 export function findTree(pid: number): string[] {
   const all = readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
@@ -53,7 +53,7 @@ export const isAlive = (process: string): boolean => {
 
 function readStat(pid: string): { state: string; parent: number; started: string } | null {
   try {
-    // The name in the second field may hold blanks and brackets; the fields after its last bracket do not.
+    // The name in the second field may contain blanks and brackets; the fields after its last bracket do not.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
     return { state: fields[0]!, parent: Number(fields[1]), started: fields[19]! }
   } catch {
@@ -61,7 +61,7 @@ function readStat(pid: string): { state: string; parent: number; started: string
   }
 }
 
-/** A process that was told to end is gone only when the kernel says so, and tells nobody but its parent. */
+/** A process is gone only when the kernel says so, and only its parent is notified. */
 export async function waitUntilGone(find: () => string[], withinMs: number): Promise<string[]> {
   const deadline = Date.now() + withinMs
   let left = find()
@@ -82,7 +82,7 @@ export interface Outcome {
 export interface Started {
   child: ChildProcess
   ended: Promise<Outcome>
-  /** Resolves with the first match in what it writes to standard output; rejects when it ends before. */
+  /** Resolves with the first match in its standard output; rejects if it exits before. */
   said(pattern: RegExp): Promise<RegExpExecArray>
 }
 

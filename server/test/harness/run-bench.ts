@@ -1,8 +1,8 @@
 /**
  * Executes runs without the service: a blob folder, an egress that may reach this machine, and a small stand-in for the
- * run rows (attempt, last checkpoint). Attempts can be crashed at a fault point. A crash freezes the attempt there for
- * ever and destroys its sockets, which is what the world sees of a machine that lost its power; a zombie is frozen with its
- * sockets open and may be let go later.
+ * run rows (attempt, last checkpoint). Attempts can be crashed at a fault point. A crash freezes the attempt there
+ * forever and destroys its sockets, like a machine that lost its power; a zombie is frozen with its
+ * sockets open and may be resumed later.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -87,7 +87,7 @@ export interface RunBench {
   blobs: BlobStore
   folder: string
   egress: Egress
-  /** Makes a source that is in no registry known by its name. */
+  /** Registers a source that is not in the registry. */
   use(source: Source): void
   job(parts: JobParts, overrides?: Partial<Job>): Job
   /** The next attempt of the same run, with what the earlier ones saved. */

@@ -1,8 +1,8 @@
 /**
- * A small S3-compatible server for tests, written from the documentation of the protocol and independent of the client: it
- * derives the signature anew from the raw request it received, and refuses what does not match. It knows objects, ranges,
- * multipart uploads, listing with pages, and batch deletes; everything else is refused. It stands in for a real store only
- * as far as that: no S3 server can be had from npm.
+ * A small S3-compatible server for tests, written from the documentation of the protocol and independent of the client:
+ * it computes the signature again from the raw request, and refuses what does not match. It supports objects, ranges,
+ * multipart uploads, paged listing, and batch deletes, and refuses everything else. It replaces a real store only to
+ * that extent: npm has no S3 server.
  */
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ export interface S3Server {
   uploads: Map<string, { key: string; begun: Date; parts: Map<number, Buffer> }>
   /** Requests seen, as `METHOD /path?query`. */
   seen: string[]
-  /** The next so many requests are answered with this status. */
+  /** The next `count` requests are answered with this status. */
   failNext(count: number, status: number): void
   /** Entries per page of a listing. */
   pageSize: number
@@ -110,7 +110,7 @@ function verify(
   const names = signed!.split(';')
   for (const needed of ['host', 'x-amz-date', 'x-amz-content-sha256'])
     if (!names.includes(needed)) return `${needed} is not signed`
-  // The path and the query are taken as they stood on the wire, so a client that encodes them otherwise than it signs fails.
+  // The path and the query are used as received, so a client that encodes them differently than it signs fails.
   const [path, query = ''] = request.url!.split('?')
   const sortedQuery = query
     .split('&')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** Collects everything that attempts and checks said, so that a suite can prove that no secret was among it. */
+/** Collects everything that attempts and checks logged, so that a suite can prove that it contains no secret. */
 export interface Said {
   add(text: string): void
   addError(error: unknown): void

@@ -1,4 +1,4 @@
-/** The real service as a process of its own, in a temporary data folder. */
+/** The real service as a separate process, in a temporary data folder. */
 import { mkdtempSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ export const MAIN = path.join(root, 'server/src/main.js')
 
 export const makeDataDir = (): string => mkdtempSync(path.join(tmpdir(), 'sluice-service-'))
 
-/** What every command needs, and nothing of what the tests themselves run with. */
+/** What every command needs, and nothing of the tests' own environment. */
 export const environment = (dataDir: string, env: Record<string, string> = {}): Record<string, string> => ({
   PATH: process.env.PATH ?? '',
   HOME: process.env.HOME ?? '/',
@@ -20,7 +20,7 @@ export const environment = (dataDir: string, env: Record<string, string> = {}): 
   ...env,
 })
 
-/** What an operator gives for a database elsewhere. */
+/** The settings for an external database. */
 export const databaseSettings = ({ host, user, password, database }: ConnectionSettings): Record<string, string> => ({
   DATABASE_URL: `postgres://${user}:${password}@localhost/${database}?host=${encodeURIComponent(host!)}`,
   JWT_SECRET_KEY: 'x'.repeat(32),
@@ -34,7 +34,7 @@ export interface Service extends Started {
   url: string
 }
 
-/** Resolves when it says that it is ready. */
+/** Resolves when it reports that it is ready. */
 export async function startService(dataDir: string, env: Record<string, string> = {}): Promise<Service> {
   return whenReady(runSluice(['start'], environment(dataDir, env)))
 }
@@ -44,7 +44,7 @@ export async function whenReady(started: Started): Promise<Service> {
   return { ...started, url: url! }
 }
 
-/** The process that holds all roles, and the embedded database beside it. */
+/** The process that runs all roles, and the embedded database. */
 export const findService = (parent: number): number => findChildren(parent, 'cli/service-process.ts')[0]!
 export const findPostgres = (parent: number): number => findChildren(parent, 'bin/postgres')[0]!
 
@@ -55,7 +55,7 @@ export const ACCOUNT = JSON.stringify({
   organization_name: 'First',
 })
 
-/** A request whose body is sent up to the half, and whose other half waits to be asked for. */
+/** A request whose body is sent halfway; the other half is sent on demand. */
 export function beginRegistration(url: string) {
   const sent = request(`${url}/api/auth/register`, {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** What a source is called with outside of a run. */
+/** The context of a source outside a run. */
 import type { TObject } from 'typebox'
 import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
 import { createFetch } from '../../src/connectors/authentication/fetch.ts'

@@ -1,4 +1,4 @@
-/** What every source must keep: see conformance.ts. */
+/** What every source must guarantee: see conformance.ts. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { ColumnChoice, Source, Sync } from '../../src/connectors/contract.ts'
@@ -51,7 +51,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
     testAuthentication({ types: source.auth_types, said, open: (auth) => openGuarded(auth, fixture, read, job) })
 
     for (const count of [0, 1, 1000]) {
-      it(`gives ${count} records once each`, async () => {
+      it(`returns ${count} records exactly once`, async () => {
         const { rows, outcome } = await read(job(await fixture.stream(count)))
         assert.equal(rows.length, count)
         assert.equal(new Set(rows.map(levelRow)).size, count)
@@ -81,14 +81,14 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       for (const name of [...primary_key, ...cursor_fields]) assert.ok(names.includes(name), name)
     })
 
-    it('gives hard values as they are', async (test) => {
+    it('returns difficult values unchanged', async (test) => {
       const nasty = await fixture.nasty?.()
-      if (!nasty) return test.skip('it makes its records by itself')
+      if (!nasty) return test.skip('it generates its records')
       const { expected, ...from } = nasty
       assertSameRows((await read(job(from))).rows, expected)
     })
 
-    it('stops at once when it is told to', async () => {
+    it('stops at once when it is aborted', async () => {
       const from = await fixture.stream(1000)
       const stop = new AbortController()
       const fault = (point: string): void => {
@@ -99,7 +99,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       assert.ok(performance.now() - started < 4000)
     })
 
-    it('goes on right behind any cursor it gave', async (test) => {
+    it('resumes right after any cursor it returned', async (test) => {
       if (!source.capabilities.resumable) return test.skip('it cannot resume')
       const from = await fixture.stream(1000)
       const whole = (await read(job(from))).rows
@@ -130,7 +130,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       assertSameRows([...earlier.rows, ...later.rows], all)
     })
 
-    it('gives the columns that were chosen, as the engine would', async () => {
+    it('returns the selected columns, as the engine would', async () => {
       const from = await fixture.stream(20)
       const whole = (await read(job(from))).rows.map((row) => JSON.parse(row) as Record<string, Json>)
       const names = Object.keys(whole[0]!)
@@ -149,7 +149,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       assert.deepEqual(Object.keys(JSON.parse(included[0]!)), [second])
     })
 
-    it('never said a secret', () => said.assertNoSecret(fixture.secrets))
+    it('never showed a secret', () => said.assertNoSecret(fixture.secrets))
   })
 }
 

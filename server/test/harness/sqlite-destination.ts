@@ -1,8 +1,8 @@
 /**
- * A destination with a mark of its own, in one SQLite file: the load protocol at its smallest, for tests of the engine. It
+ * A destination with a mark, in one SQLite file: the load protocol at its smallest, for tests of the engine. It
  * keeps rows as JSON text, so there is nothing in it but the protocol. Any number of processes may use the file.
  *
- * Rows that must not be seen yet carry their run in `staged_by`; publishing shows them, in one transaction with the mark.
+ * Rows that must not be visible yet have their run in `staged_by`; publishing shows them, in one transaction with the mark.
  */
 import { DatabaseSync } from 'node:sqlite'
 import Type from 'typebox'

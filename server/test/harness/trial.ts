@@ -6,7 +6,7 @@ import { type LineSourceOptions, lineSource } from './line-source.ts'
 import type { Attempt, AttemptOptions, RunBench } from './run-bench.ts'
 import type { Said } from './said.ts'
 
-/** One destination under test: its bench, its fixture, and the handful of moves that all tests are made of. */
+/** One destination under test: its bench, its fixture, and the few operations that all tests consist of. */
 export interface Trial {
   destination: Destination
   bench: RunBench
@@ -18,7 +18,7 @@ export interface Trial {
   run(job: Job, options?: AttemptOptions): Promise<Outcome>
   /** See RunBench. */
   crash(job: Job, point: string, nth: number, options?: AttemptOptions): Promise<boolean>
-  /** Runs that go on with the pipeline of an earlier job, from other rows. */
+  /** Runs that continue the pipeline of an earlier job, with other rows. */
   follow(job: Job, rows: readonly string[], sync?: Partial<Sync>, options?: LineSourceOptions): Job
   assertRows(target: Settings, outcome: Outcome | null, expected: readonly string[], message?: string): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Asks a service the same small things again and again, from a thread of its own, so that what keeps the tests busy does
- * not count as slowness of the service. The longest wait is what people would have felt.
+ * Sends the same small requests to a service again and again, from a separate thread, so that the load of the tests
+ * does not count as slowness of the service. The longest wait is what people would notice.
  */
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
@@ -15,13 +15,13 @@ export interface Asked {
 export interface Felt {
   answers: number
   slowestMs: number
-  /** Answers other than 200, and what went wrong. */
+  /** Answers other than 200, and errors. */
   failures: string[]
 }
 
 const PAUSE_MS = 5
 
-/** Every url is asked one request after another with a short pause, until the watch is ended. */
+/** Every URL is requested in sequence with a short pause, until the watch is ended. */
 export function watchHealth(asked: Asked[]): { end(): Promise<Felt[]> } {
   const worker = new Worker(new URL(import.meta.url), { workerData: asked })
   const failed = once(worker, 'error').then(([error]) => Promise.reject(error))

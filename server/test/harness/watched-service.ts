@@ -1,6 +1,6 @@
 /**
- * The service as people run it, as a process of its own, with two organizations that do harm and one that only wants its
- * answers. While harm is done, that one and the health check are asked all the time.
+ * The service as a separate process, with two organizations that do harm and one that only wants its answers. Meanwhile
+ * that one and the health check send requests continuously.
  */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
@@ -10,9 +10,9 @@ import type { Peer } from './peers.ts'
 import { makeDataDir, startService } from './service.ts'
 import { watchHealth } from './watch-health.ts'
 
-/** Nobody should feel more than this on a machine that has a core for each process that wants one. */
+/** The maximum delay that is acceptable on a machine with enough cores. */
 const FELT_MS = 1000
-/** So many tasks are under way at a time; the service may want fewer calls and say so. */
+/** Concurrent tasks; the service may answer 429 to some of them. */
 const AT_ONCE = 8
 
 export interface Person {
@@ -30,9 +30,9 @@ export type Task = (as: Person) => Promise<void>
 
 export interface WatchedService {
   bystander: Person
-  /** Asks again where the service wants fewer calls at a time. */
+  /** Repeats a call that is answered with 429. */
   call(method: string, path: string, as: Person | null, body?: unknown): Promise<Answer>
-  /** Performs the tasks for those who do harm, and asserts that nobody else felt anything. */
+  /** Performs the tasks as the harmful organizations, and asserts that no one else is affected. */
   whileWatched(tasks: readonly Task[]): Promise<void>
   stop(): Promise<void>
 }
@@ -99,7 +99,7 @@ export async function startWatchedService(env: Record<string, string> = {}): Pro
   }
 }
 
-/** Some tasks at a time. What failed is told at the end, so that one failure does not hide the others. */
+/** A few tasks at a time. Failures are reported at the end, so that one does not hide the others. */
 async function perform(tasks: readonly Task[], people: readonly Person[]): Promise<unknown[]> {
   const failures: unknown[] = []
   let next = 0
@@ -122,8 +122,8 @@ export async function withPeer(starting: Promise<Peer>, work: (port: number) => 
 }
 
 /**
- * Every kind tried in every way. What only time ends is tried in one way each, and first, so that all of it is waited for
- * at once.
+ * Every kind in every way. Those that only a timeout ends are tried in one way each, and first, so that they are waited
+ * for together.
  */
 export function tryAll<Kind extends { silent?: boolean }>(
   kinds: Readonly<Record<string, Kind>>,

@@ -28,7 +28,7 @@ const foreignRun = (await app.call('POST', `/api/pipelines/${theirs.body.id}/run
 
 const nested = (depth: number): object => (depth === 0 ? {} : { a: nested(depth - 1) })
 
-test('the example of every connector makes a pipeline', async () => {
+test('the example of every connector creates a pipeline', async () => {
   for (const { name, example_config } of sources) {
     const made = await create({ source: example_config, destination })
     assert.equal(made.status, 201, `${name}: ${made.text}`)
@@ -39,7 +39,7 @@ test('the example of every connector makes a pipeline', async () => {
   }
 })
 
-test('a config is given back as it was given, without defaults', async () => {
+test('a config is returned as it was given, without defaults', async () => {
   const config = {
     name: 'inner',
     source,
@@ -54,7 +54,7 @@ test('a config is given back as it was given, without defaults', async () => {
   assert.deepEqual(read.body.config, config)
 })
 
-test('settings that a connector lets be changed stand beside a saved one', async () => {
+test('overridable settings can be given with a saved connector', async () => {
   const good = await create({
     source: { saved_connector_id: savedSource, stream: 'plants', config: { records: 7 } },
     destination: { saved_connector_id: savedDestination },
@@ -217,7 +217,7 @@ test('bad schedules, zones, names and domains are refused, and nothing is stored
   assert.equal(await counted(), before)
 })
 
-test('several faults are told together', async () => {
+test('several faults are reported together', async () => {
   const { body } = await create({
     source: { ...source, stream: 'x' },
     destination: { name: 'file', config: { forma: 1 } },
@@ -230,7 +230,7 @@ const counted = async () =>
     sql`SELECT (SELECT count(*) FROM pipelines) + (SELECT count(*) FROM audit_log) AS n`,
   ))!.n
 
-test("a pipeline may ask for as much time as the operator's RUN_TIMEOUT_MINUTES, when it is made, changed or made in bulk", async () => {
+test("a pipeline may set a time limit up to the operator's RUN_TIMEOUT_MINUTES, when created, changed or created in bulk", async () => {
   const { RUN_TIMEOUT_MINUTES: most } = app.services.config
   const within = await create({ source, destination, run: { timeout_minutes: most } })
   assert.equal(within.status, 201)

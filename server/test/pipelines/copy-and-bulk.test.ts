@@ -13,7 +13,7 @@ const create = async (name: string, more: object = {}) =>
   (await call('POST', '/api/pipelines', { name, config, ...more })).body
 const total = async () => Number((await call('GET', '/api/pipelines')).headers['x-total-count'])
 
-test('a copy is disabled, has the same config and a name of its own', async () => {
+test('a copy is disabled, and has the same config and a new name', async () => {
   const made = await create('X', { schedule: '0 6 * * *', timezone: 'Europe/Berlin' })
   const first = await call('POST', `/api/pipelines/${made.id}/copy`)
   assert.equal(first.status, 201, first.text)
@@ -33,21 +33,21 @@ test('a copy is disabled, has the same config and a name of its own', async () =
   assert.equal((await call('POST', `/api/pipelines/${made.id}/copy`, { name: '' })).status, 400)
 })
 
-test('copies made at the same time get different names', async () => {
+test('concurrent copies get different names', async () => {
   const made = await create('Twin')
   const answers = await Promise.all(Array.from({ length: 5 }, () => call('POST', `/api/pipelines/${made.id}/copy`)))
   const names = answers.map((each) => each.body.name).sort()
   assert.deepEqual(names, ['Twin (copy 2)', 'Twin (copy 3)', 'Twin (copy 4)', 'Twin (copy 5)', 'Twin (copy)'])
 })
 
-test('the copy of a name as long as can be still fits', async () => {
+test('the copy of a name of maximum length still fits', async () => {
   const made = await create('n'.repeat(200))
   const copy = await call('POST', `/api/pipelines/${made.id}/copy`)
   assert.equal(copy.status, 201)
   assert.ok(copy.body.name.length <= 200 && copy.body.name.endsWith(' (copy)'))
 })
 
-test('one pipeline is made for each chosen stream', async () => {
+test('one pipeline is created for each selected stream', async () => {
   const { stream: _, ...source } = config.source
   const made = await call('POST', '/api/pipelines/bulk', {
     config: { ...config, source },

@@ -11,7 +11,7 @@ import { createServices } from '../../src/services.ts'
 const SECRET = 'Zebra-secret-4f1c9a7e2b'
 const VISIBLE = 'Walrus-name-8d3b6c0a5f'
 
-test('neither the database files nor the write-ahead log hold a secret that was used', async () => {
+test('neither the database files nor the write-ahead log contain a secret that was used', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-at-rest-'))
   try {
     await useSecrets(folder)

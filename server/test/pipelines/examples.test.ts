@@ -1,4 +1,4 @@
-/** Every example of an author's source, from validation to a finished pipeline, through HTTP and the real cell. */
+/** Every example source, from validation to a finished pipeline, through HTTP and the real cell. */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -22,7 +22,7 @@ const albums = Array.from({ length: 120 }, (_, index) => ({
 const posts = Array.from({ length: 7 }, (_, index) => ({ id: index + 1, title: `Post ${index + 1}` }))
 const launches = Array.from({ length: 5 }, (_, index) => ({ id: `l${index}`, mission_name: `Mission ${index}` }))
 
-/** The five public APIs, as far as the examples use them. */
+/** The five public APIs, to the extent that the examples use them. */
 const routes: Record<string, Answer> = {
   '/api/v2/users/me.json': () => ({ user: { id: 1 } }),
   '/api/v2/tickets.json': (query, request) => {
@@ -170,7 +170,7 @@ for (const file of readdirSync(FOLDER).filter((name) => name.endsWith('.py'))) {
   })
 }
 
-/** The state of the last run is where the next one begins. */
+/** The next run starts with the state of the last one. */
 async function goesOn(pipeline: string, source: { config: Record<string, unknown> }): Promise<void> {
   const state = await call('GET', `/api/pipelines/${pipeline}/state`, { as: person })
   assert.deepEqual(state.body.cursor, { next_day: '2024-01-04' })

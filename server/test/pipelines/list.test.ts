@@ -29,7 +29,7 @@ await db.execute(sql`
   INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, started_at, finished_at)
   VALUES (${owner.organization_id}, ${ran.id}, 'manual', true, 'failed', '2026-01-02 03:04:05.670000+00', now())`)
 
-test('the text that the database makes fits the response schema, and says what single reads say', async () => {
+test('the JSON built by the database matches the response schema and the single reads', async () => {
   const ajv = new Ajv({ strict: false })
   ;(addFormats as unknown as (ajv: Ajv) => void)(ajv)
   const fits = ajv.compile({ type: 'array', items: { ...PipelineListItem, additionalProperties: false } })
@@ -56,7 +56,7 @@ test('the text that the database makes fits the response schema, and says what s
   )
 })
 
-test('newest first, in pages, with the total beside them', async () => {
+test('newest first, in pages, with the total', async () => {
   assert.deepEqual(
     (await list()).body.map((each: { name: string }) => each.name),
     ['Has run', awkward, 'Plain one'],
@@ -129,13 +129,13 @@ test('nothing of another organization is listed', async () => {
   assert.equal((await list(`?search=${plain.name.slice(0, 5)}`)).body.length, 1)
 })
 
-test('a name that looks like a part of the text is left alone', async () => {
+test('a name that looks like part of the JSON is left alone', async () => {
   const tricky = ['ends with +00:00', '+00:00"}', '+00:00","created_at":"', '\\"+00:00"}']
   for (const name of tricky) await create(name)
   assert.deepEqual((await list('?limit=4')).body.map((each: { name: string }) => each.name).reverse(), tricky)
 })
 
-test('times have six digits and Z wherever they are read, so that they sort as text', async () => {
+test('times have six digits and Z everywhere, so that they sort as text', async () => {
   const { id } = await create('Timed')
   for (const [time, text] of [
     ['2026-01-02 03:04:05+00', '2026-01-02T03:04:05.000000Z'],

@@ -50,7 +50,7 @@ test('a pipeline is created, read, changed and deleted', async () => {
   assert.equal((await app.call('DELETE', `/api/pipelines/${id}`, { as: acme.member })).status, 404)
 })
 
-test('an empty schedule means by hand only', async () => {
+test('an empty schedule means manual runs only', async () => {
   for (const schedule of ['', '   ', null]) assert.equal((await create({ schedule })).schedule, null)
 })
 
@@ -72,7 +72,7 @@ test('the next time follows schedule, zone and enabled, and stays when the same 
   assert.equal(await nextRun(id), null)
 })
 
-test('a bad change changes nothing', async () => {
+test('an invalid change changes nothing', async () => {
   const made = await create()
   for (const body of [
     { config: { ...config, source: { name: 'dummy', stream: 'crea' } } },
@@ -89,7 +89,7 @@ test('a bad change changes nothing', async () => {
   assert.equal((await app.call('PUT', `/api/pipelines/${made.id}`, { as: acme.member })).status, 400)
 })
 
-test('secrets are masked for those who may not write, and a mask that comes back keeps them', async () => {
+test('secrets are masked for callers without write permission, and a mask that is sent back keeps them', async () => {
   const { id } = await create()
   const seen = await read(id, acme.viewer)
   assert.equal(seen.text.includes(TOKEN), false)
@@ -121,7 +121,7 @@ test('a viewer may not write', async () => {
     )
 })
 
-test('from another organization it is not there', async () => {
+test('it is not visible to another organization', async () => {
   const { id } = await create()
   for (const [method, path, body] of [
     ['GET', ''],
@@ -174,7 +174,7 @@ test('a role in a domain lets a viewer write there, and nowhere else', async () 
   assert.equal((await app.call('DELETE', `/api/pipelines/${mine.id}`, { as: raised })).status, 204)
 })
 
-test('a lost key is the trouble of one pipeline: the list goes on, and a new config mends it', async () => {
+test('a lost key affects one pipeline: the list works, and a new config fixes it', async () => {
   const { id } = await create({ name: 'Lost' })
   const place = { organization_id: acme.id, column: 'pipelines.config_box', row_id: id }
   const sealed = createSecretBox(['another key that nobody has any more']).seal(place, config)
@@ -189,7 +189,7 @@ test('a lost key is the trouble of one pipeline: the list goes on, and a new con
   assert.deepEqual((await read(id)).body.config, config)
 })
 
-test('deleting a pipeline cancels what runs and removes its runs', async () => {
+test('deleting a pipeline cancels its running runs and removes all its runs', async () => {
   const { id } = await create()
   await db.execute(sql`
     INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, started_at, worker, lease_until)
@@ -207,7 +207,7 @@ test('deleting a pipeline cancels what runs and removes its runs', async () => {
   assert.equal(left!.n, 0)
 })
 
-test('state is kept by hand, in the order of all runs, and removing it leaves a newer nothing', async () => {
+test('a manually set state has its place in the order of all runs, and removing it stores a newer null', async () => {
   const { id } = await create()
   const state = (method: string, body?: object, as: Person = acme.member) =>
     app.call(method, `/api/pipelines/${id}/state`, { as, body })
@@ -239,7 +239,7 @@ test('the schema of the destination is read', async () => {
   assert.deepEqual(body.changes, ['added id'])
 })
 
-test('a schema kept when columns still had names of PostgreSQL is read as one of today', async () => {
+test('a schema stored with PostgreSQL type names is converted when read', async () => {
   const { id } = await create()
   await db.execute(sql`
     INSERT INTO pipeline_schemas (pipeline_id, columns)
@@ -253,7 +253,7 @@ test('a schema kept when columns still had names of PostgreSQL is read as one of
   ])
 })
 
-test('a preview of a schedule tells its next five times', async () => {
+test('the preview of a schedule lists its next five times', async () => {
   const preview = (body: object) => app.call('POST', '/api/pipelines/schedule-preview', { as: acme.viewer, body })
   const { body, status } = await preview({ schedule: '0 0 1 * *' })
   assert.equal(status, 200)

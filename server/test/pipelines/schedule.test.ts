@@ -7,7 +7,7 @@ const times = (schedule: string, timezone: string | null, from: string, count = 
 const check = (schedule: string, timezone: string | null = null) =>
   checkSchedule(schedule, timezone, new Date('2026-01-01T00:00:00Z'))
 
-test('lists, ranges, steps, names and both Sundays are read', () => {
+test('lists, ranges, steps, names and both Sundays are supported', () => {
   assert.deepEqual(times('0,30 8-9 * * *', null, '2026-01-01T08:15:00Z'), [
     '2026-01-01T08:30',
     '2026-01-01T09:00',
@@ -25,7 +25,7 @@ test('lists, ranges, steps, names and both Sundays are read', () => {
   assert.deepEqual(times('0 0 * * 0', null, '2026-01-01T00:00:00Z'), times('0 0 * * 7', null, '2026-01-01T00:00:00Z'))
 })
 
-test('a day of the month or a day of the week is enough when both are given', () => {
+test('a day of the month or a day of the week matches when both are given', () => {
   assert.deepEqual(times('0 0 13 * 5', null, '2026-04-01T00:00:00Z', 4), [
     '2026-04-03T00:00',
     '2026-04-10T00:00',
@@ -38,7 +38,7 @@ test('29 February waits for a leap year', () => {
   assert.deepEqual(times('0 0 29 2 *', null, '2026-01-01T00:00:00Z', 2), ['2028-02-29T00:00', '2032-02-29T00:00'])
 })
 
-test('a fixed time that the clock skips comes at the first moment after the gap', () => {
+test('a fixed time that the clock skips fires at the first moment after the gap', () => {
   assert.deepEqual(times('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00:00Z'), [
     '2026-03-29T01:00',
     '2026-03-30T00:30',
@@ -46,7 +46,7 @@ test('a fixed time that the clock skips comes at the first moment after the gap'
   ])
 })
 
-test('a fixed time that the clock shows twice comes once, the first time', () => {
+test('a fixed time that occurs twice fires once, the first time', () => {
   assert.deepEqual(times('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00:00Z'), [
     '2026-10-25T00:30',
     '2026-10-26T01:30',
@@ -54,7 +54,7 @@ test('a fixed time that the clock shows twice comes once, the first time', () =>
   ])
 })
 
-test('a schedule that repeats goes on evenly through both changes', () => {
+test('a repeating schedule continues evenly through both changes', () => {
   assert.deepEqual(times('*/30 * * * *', 'Europe/Berlin', '2026-03-29T00:15:00Z', 4), [
     '2026-03-29T00:30',
     '2026-03-29T01:00',
@@ -105,7 +105,7 @@ test('an invalid schedule is refused with a clear message', () => {
     assert.throws(() => check(schedule), { name: 'AppError', code: 'invalid_input', message: sentence }, schedule)
 })
 
-test('a time zone that does not exist is refused, with the one that was meant', () => {
+test('a time zone that does not exist is refused, with a suggestion', () => {
   assert.throws(() => checkTimezone('Europe/Berln'), { message: /did you mean 'Europe\/Berlin'/ })
   for (const zone of ['Mars/Olympus', '+02:00', '', ' ', '../../etc/passwd'])
     assert.throws(() => checkTimezone(zone), zone)

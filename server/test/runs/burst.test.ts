@@ -3,11 +3,12 @@ import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { startEngine } from '../harness/engine.ts'
 
-// Leases are renewed every 500 ms, in the middle of claims and ends: a run that begins meanwhile must not count as lost.
+// Leases are renewed every 500 ms, in the middle of claims and ends: a run that starts meanwhile must not count as
+// lost.
 const engine = await startEngine({ RUN_LEASE_SECONDS: '2', ORG_CONCURRENCY: '8', RUN_CHECKPOINT_MS: '50' })
 await engine.work()
 
-test('in a burst of short runs every one succeeds at its first attempt', async () => {
+test('in a burst of short runs every one succeeds in its first attempt', async () => {
   const pipelines = await Promise.all(
     Array.from({ length: 10 }, () => engine.createPipeline({ dummy: { records: 3 } })),
   )

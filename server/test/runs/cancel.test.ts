@@ -41,7 +41,7 @@ test('a running run is cancelled at once, and its process is gone', async () => 
   assert.equal((await call('GET', `/api/pipelines/runs/${run}/output`, { as: person })).status, 404)
 })
 
-test('a waiting run is cancelled, and the one behind it goes on', async () => {
+test('a pending run is cancelled, and the next one continues', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 3, delay_ms: 50 } })
   const [first, second, third] = [
     await engine.trigger(pipeline),
@@ -61,7 +61,7 @@ test('a finished run cannot be cancelled', async () => {
   assert.equal((await engine.run(run)).status, 'success')
 })
 
-test('of a cancel and a finish only one wins', async () => {
+test('either a cancel or a finish wins, never both', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 1 } })
   for (let index = 0; index < 10; index++) {
     const run = await engine.trigger(pipeline)
@@ -73,7 +73,7 @@ test('of a cancel and a finish only one wins', async () => {
   }
 })
 
-test('deleting a pipeline stops its run and takes everything with it', async () => {
+test('deleting a pipeline stops its run and removes everything', async () => {
   const pipeline = await engine.createPipeline(slow)
   const run = await engine.trigger(pipeline)
   await engine.until(run, ({ status }) => status === 'running')

@@ -63,7 +63,7 @@ const save = async (type: 'sources' | 'destinations', connector: object) => {
   return (await engine.call('POST', `/api/saved/${type}`, { as: engine.person, body })).body.id as string
 }
 
-test('another stream into the same table: everything is read, log and answer say so and warn about doubled rows', async () => {
+test('another stream into the same table: everything is read, and log and answer warn about duplicated rows', async () => {
   const id = await engine.createPipeline(config({ table: 'streams' }))
   assert.equal((await run(id)).read, 20)
   const again = await run(id)
@@ -80,7 +80,7 @@ test('another stream into the same table: everything is read, log and answer say
   assert.equal((await run(id)).read, 0, 'from there on it goes on as usual')
 })
 
-test('another cursor field starts over, and an upsert says that nothing is doubled', async () => {
+test('another cursor field starts over, and an upsert says that nothing is duplicated', async () => {
   const upsert = { write: 'upsert', primary_key: ['id'] }
   const id = await engine.createPipeline(config({ table: 'fields', sync: upsert }))
   await run(id)
@@ -93,7 +93,7 @@ test('another cursor field starts over, and an upsert says that nothing is doubl
   assert.equal(await rows('fields'), 20)
 })
 
-test('another destination gets everything, and nothing is said about doubled rows', async () => {
+test('another destination gets everything, without a warning about duplicated rows', async () => {
   const id = await engine.createPipeline(config({ table: 'first' }))
   await run(id)
   const { notice } = await put(id, { table: 'second' })
@@ -109,7 +109,7 @@ test('another destination gets everything, and nothing is said about doubled row
   )
 })
 
-test('what does not change the data changes nothing: names, schedules, credentials, a saved connector of the same place', async () => {
+test('what does not change the data has no effect: names, schedules, credentials, a saved connector for the same place', async () => {
   const id = await engine.createPipeline(config({ table: 'same' }))
   await run(id)
   const plain = await engine.call('PUT', `/api/pipelines/${id}`, { as: engine.person, body: { name: 'Another' } })
@@ -124,7 +124,7 @@ test('what does not change the data changes nothing: names, schedules, credentia
   assert.doesNotMatch(next.log, /starts over/)
 })
 
-test('a saved connector that points elsewhere is noticed by the next run, though nobody touched the pipeline', async () => {
+test('a saved connector that points elsewhere is noticed by the next run, although the pipeline was not changed', async () => {
   const other = await server.createDatabase()
   const there = await server.connect(other)
   await there.query('CREATE SCHEMA source; CREATE TABLE source.a AS SELECT g::int8 AS id FROM generate_series(1, 7) g')
@@ -143,7 +143,7 @@ test('a saved connector that points elsewhere is noticed by the next run, though
   assert.match(next.log, /The source changed since the last run/)
 })
 
-test('a run that was going on when the pipeline was changed leaves no state for the changed one', async () => {
+test('a run in progress while the pipeline is changed leaves no state for the changed one', async () => {
   const slow = (stream: string) => ({ name: 'dummy', stream, config: { records: 200, delay_ms: 5 } })
   const quick = (stream: string) => ({ name: 'dummy', stream, config: { records: 200 } })
   const id = await engine.createPipeline(
@@ -160,7 +160,7 @@ test('a run that was going on when the pipeline was changed leaves no state for 
   assert.match(next.log, /The stream changed since/)
 })
 
-test('a state set by hand belongs to the config as it is now', async () => {
+test('a state set manually belongs to the current config', async () => {
   const id = await engine.createPipeline(config({ table: 'hand' }))
   await run(id)
   await put(id, { stream: 'source.b', table: 'hand' })
@@ -175,7 +175,7 @@ test('a state set by hand belongs to the config as it is now', async () => {
   assert.ok(next.read < 15, `${next.read} of 15 rows were read`)
 })
 
-test('a change that is taken back before a run is none', async () => {
+test('a change that is reverted before a run has no effect', async () => {
   const id = await engine.createPipeline(config({ table: 'back' }))
   await run(id)
   assert.ok('notice' in (await put(id, { stream: 'source.b', table: 'back' })))
@@ -183,7 +183,7 @@ test('a change that is taken back before a run is none', async () => {
   assert.equal((await run(id)).read, 0)
 })
 
-test('state from before there were fingerprints is adopted by the config that it was made with', async () => {
+test('state from before fingerprints existed is adopted by the config that produced it', async () => {
   const forget = (id: string) =>
     db.execute(sql`
       WITH s AS (UPDATE pipeline_state SET fingerprint = NULL WHERE pipeline_id = ${id})
@@ -199,7 +199,7 @@ test('state from before there were fingerprints is adopted by the config that it
   assert.equal((await run(changed)).read, 15)
 })
 
-test('what a failed run has loaded of the old stream is no cursor of the new one', async () => {
+test('what a failed run loaded from the old stream is not a cursor for the new one', async () => {
   const failing = { name: 'dummy', stream: 'creatures', config: { records: 300_000, fail_after: 250_000 } }
   const own = { cursor_field: null }
   const id = await engine.createPipeline(config({ source: failing, table: 'failed', sync: own }))

@@ -1,4 +1,4 @@
-/** The claim: one statement that no frozen client and no statistics can spoil. */
+/** The claim: one statement that neither a frozen client nor stale statistics can spoil. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
@@ -22,7 +22,7 @@ const request = (free: number, after = FIRST) => ({
   after,
 })
 
-test('a slot that becomes free is filled by the statement that ends its run', async () => {
+test('a freed slot is filled by the statement that ends its run', async () => {
   const pipeline = await engine.createPipeline({})
   await engine.trigger(pipeline)
   const second = await engine.trigger(pipeline)
@@ -38,7 +38,7 @@ test('a slot that becomes free is filled by the statement that ends its run', as
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status <> 'success'`)
 })
 
-test('a claim passes over a run or a pipeline that somebody has locked, and says that it was busy', async () => {
+test('a claim skips a run or pipeline that is locked, and reports that it was busy', async () => {
   const [locked, free] = [await engine.createPipeline({}), await engine.createPipeline({})]
   const run = await engine.trigger(locked)
   const other = await engine.trigger(free)
@@ -54,7 +54,7 @@ test('a claim passes over a run or a pipeline that somebody has locked, and says
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status <> 'success'`)
 })
 
-test('a worker that freezes in the middle of a claim holds up nobody', async () => {
+test('a worker that freezes in the middle of a claim blocks no one', async () => {
   const proxy = await startDatabaseProxy(engine.connection)
   const folder = makeDataDir()
   after(() => rmSync(folder, { recursive: true, force: true }))
@@ -91,7 +91,7 @@ test('a worker that freezes in the middle of a claim holds up nobody', async () 
 })
 
 test('a claim reads little, whatever the statistics say', async () => {
-  // Statistics of a time when nothing waited.
+  // Statistics from a time when the queue was empty.
   await db.execute(script('ALTER TABLE runs SET (autovacuum_enabled = off)'))
   await db.execute(script('VACUUM ANALYZE runs'))
   await db.transaction(async (tx) => {
@@ -108,12 +108,12 @@ test('a claim reads little, whatever the statistics say', async () => {
   assert.ok(stale < 6000 && fresh < 6000, `${stale} pages with old statistics, ${fresh} with new ones`)
 })
 
-/** Pages that one claim reads. */
+/** The number of pages that one claim reads. */
 async function countBuffers(): Promise<number> {
   const explain = script(
     `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM claim_runs('test', 8, 4, 60, '${FIRST}'::uuid)`,
   )
-  // The first one also reads the catalogue.
+  // The first one also reads the catalog.
   await db.control.first(explain)
   const row = await db.control.first<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>(explain)
   const { Plan } = row!['QUERY PLAN'][0]!

@@ -1,4 +1,4 @@
-/** Servers that mean harm fail the runs that use them, with the side that is to blame; the worker and the API go on. */
+/** Hostile servers fail the runs that use them, with the side that is to blame; the worker and the API continue. */
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { after, before, test } from 'node:test'
@@ -27,16 +27,16 @@ const servers = [
   'sends an empty error',
   'asks for authentication of an unknown type',
   'asks for a thousand rounds of SASL',
-  'answers the request for TLS with noise',
+  'answers the TLS request with noise',
   'describes 65,535 columns',
-  'sends rows without end',
+  'sends rows endlessly',
   'is ready three times',
 ]
 const sites = [
-  'sends chunks that are none',
-  'promises more than it sends',
+  'sends invalid chunks',
+  'announces more than it sends',
   'redirects in a circle',
-  'sends bytes that are no text',
+  'sends bytes that are not text',
 ]
 
 let service: WatchedService

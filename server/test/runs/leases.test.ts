@@ -1,4 +1,4 @@
-/** Leases: no slow list, no outage of the database and no slow answer may cost a run what it has done. */
+/** Leases: neither a slow list, nor a database outage, nor a slow answer may cost a run its progress. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -16,7 +16,7 @@ const { db } = engine.services
 const limits = { free: 10, perOrganization: 10, leaseSeconds: 30 }
 const slow = { dummy: { records: 600, delay_ms: 10 } }
 
-test('a lease is counted from the moment at which it is written, however long its transaction has lasted', async () => {
+test('a lease counts from the moment it is written, however long its transaction has lasted', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   await db.transaction(async (tx) => {
     await tx.execute(sql`SELECT pg_sleep(1.5)`)
@@ -29,13 +29,13 @@ test('a lease is counted from the moment at which it is written, however long it
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
 })
 
-test('the larger of two ages counts: a clock that was set back and a machine that slept', () => {
+test('the larger of two ages counts, if a clock was set back or a machine was suspended', () => {
   const now = takeMoment()
   assert.ok(ageMs({ wall: now.wall + 3_600_000, monotonic: now.monotonic - 5000 }) >= 5000)
   assert.ok(ageMs({ wall: now.wall - 5000, monotonic: now.monotonic }) >= 5000)
 })
 
-test('requests that take all connections cost no run its lease', async () => {
+test('requests that occupy all connections do not cost a run its lease', async () => {
   const worker = await engine.work()
   const run = await engine.trigger(await engine.createPipeline(slow))
   await engine.until(run, ({ status }) => status === 'running')
@@ -46,7 +46,7 @@ test('requests that take all connections cost no run its lease', async () => {
   await worker.stop(AbortSignal.abort())
 })
 
-/** A worker behind a bad network, beside the application that has a good one. */
+/** A worker behind a bad network, next to the application with a good one. */
 async function startFarWorker() {
   const proxy = await startDatabaseProxy(engine.connection)
   const far = connectDatabase(proxy.connection, 4, () => {})
@@ -63,15 +63,15 @@ async function startFarWorker() {
   return { proxy, far, stop }
 }
 
-test('an outage of the database is not counted against a run, however often', async () => {
+test('a database outage does not count against a run, however often', async () => {
   const { proxy, far, stop } = await startFarWorker()
   const run = await engine.trigger(await engine.createPipeline({ dummy: { records: 1500, delay_ms: 10 } }))
   for (let outage = 1; outage <= 3; outage++) {
     await engine.until(run, ({ status, attempt }) => status === 'running' && attempt >= outage)
     proxy.fallSilent(true)
-    // Longer than the lease: the worker has to give the run up, and tells so when it is back.
+    // Longer than the lease: the worker has to give up the run, and reports it when it is back.
     await delay(4000)
-    // The one who looks for lost runs was cut off too.
+    // The process that looks for lost runs was cut off too.
     assert.equal(await recoverLostRuns({ ...far.control, steadyForMs: () => 0 }, 3), 0)
     proxy.recover()
   }
@@ -81,7 +81,7 @@ test('an outage of the database is not counted against a run, however often', as
   await stop()
 })
 
-test('a fail-over that nobody announced costs a worker seconds', async () => {
+test('an unannounced failover costs a worker seconds', async () => {
   const { proxy, stop } = await startFarWorker()
   await engine.finished(await engine.trigger(await engine.createPipeline({})))
   proxy.fallSilent()
@@ -92,7 +92,7 @@ test('a fail-over that nobody announced costs a worker seconds', async () => {
   await stop()
 })
 
-test('a checkpoint makes good for workers that were lost before it', async () => {
+test('a checkpoint resets the count of lost workers', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   await db.execute(sql`UPDATE runs SET lost_attempts = 2 WHERE id = ${run}`)
   const [claimed] = await claimRuns(db, 'test', limits)
@@ -105,7 +105,7 @@ test('a checkpoint makes good for workers that were lost before it', async () =>
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
 })
 
-test('a waiting run that was locked when its turn came is found again', async () => {
+test('a pending run that was locked when its turn came is found again', async () => {
   const pipeline = await engine.createPipeline({})
   const first = await engine.trigger(pipeline)
   const second = await engine.trigger(pipeline)

@@ -23,7 +23,7 @@ const executorOf = (parent: number): number[] =>
       }
     })
 
-test('an executor that dies fails its run with the true reason, and the worker lives on', async () => {
+test('an executor that dies fails its run with the true reason, and the worker continues', async () => {
   const run = await engine.trigger(await engine.createPipeline(slow))
   await engine.until(run, ({ records_read }) => records_read > 0)
   for (const pid of executorOf(process.pid)) process.kill(pid, 'SIGKILL')
@@ -44,7 +44,7 @@ test('a run that takes too long fails with kind timeout', async () => {
   }
 })
 
-test("a pipeline's own limit never exceeds the operator's, also where that was lowered later", async () => {
+test("a pipeline's own limit never exceeds the operator's, even if that was lowered later", async () => {
   const before = config.RUN_TIMEOUT_MINUTES
   const pipeline = await engine.createPipeline({ ...slow, run: { timeout_minutes: before, max_attempts: 1 } })
   config.RUN_TIMEOUT_MINUTES = 0.01
@@ -56,7 +56,7 @@ test("a pipeline's own limit never exceeds the operator's, also where that was l
   }
 })
 
-test('a run that grows past its memory fails with kind memory', async () => {
+test('a run that exceeds its memory fails with kind memory', async () => {
   const before = config.RUN_MEMORY_MB
   config.RUN_MEMORY_MB = 20
   try {
@@ -67,7 +67,7 @@ test('a run that grows past its memory fails with kind memory', async () => {
   }
 })
 
-test('an organization that has used up its storage is told so', async () => {
+test('an organization that has used up its storage gets a clear error', async () => {
   const quota = engine.services.config as { ORG_STORAGE_GB: number | undefined }
   quota.ORG_STORAGE_GB = 0.000001
   try {

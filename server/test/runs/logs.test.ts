@@ -14,7 +14,7 @@ const fail = (error: Error) => {
   throw error
 }
 
-test('a long log keeps its head and its tail and says what lies between', async () => {
+test('a long log keeps its beginning and end, and says what is missing', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   const log = createRunLogWriter(db, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e6 })
   for (let line = 1; line <= 20_000; line++) log.write('info', `line ${line} ${'x'.repeat(100)}`)
@@ -34,7 +34,7 @@ test('a long log keeps its head and its tail and says what lies between', async 
   )
 })
 
-test('the cap holds over all attempts of a run', async () => {
+test('the limit applies to all attempts of a run together', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   for (let attempt = 1; attempt <= 4; attempt++) {
     const log = createRunLogWriter(db, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e6 })
@@ -47,7 +47,7 @@ test('the cap holds over all attempts of a run', async () => {
   assert.match(logs, /attempt 4 line 8000 x/)
 })
 
-test('a follower whose session ends is followed no longer', async () => {
+test('following ends with the session', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   const reader = await registerPerson(engine, 'Reader')
   await db.execute(
@@ -72,7 +72,7 @@ test('a follower whose session ends is followed no longer', async () => {
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
 })
 
-test('the log of a run that has ended is packed into a blob and reads the same', async () => {
+test('the log of a finished run is packed into a blob and reads the same', async () => {
   const worker = await engine.work()
   const run = await engine.trigger(await engine.createPipeline({}))
   await engine.finished(run)
@@ -84,7 +84,7 @@ test('the log of a run that has ended is packed into a blob and reads the same',
   assert.equal(await engine.logs(run), before)
 })
 
-test('a follower gets every line once, also after a break', async () => {
+test('a follower gets every line once, even after reconnecting', async () => {
   const worker = await engine.work()
   const run = await engine.trigger(await engine.createPipeline({ dummy: { records: 10, delay_ms: 30 } }))
   const first = await call('GET', `/api/pipelines/runs/${run}/logs/stream`, { as: person })
@@ -104,7 +104,7 @@ test('a follower gets every line once, also after a break', async () => {
   await worker.stop(AbortSignal.abort())
 })
 
-test('known secrets are hidden in every form in which they travel', () => {
+test('known secrets are hidden in every encoding in which they travel', () => {
   const secret = 'p+ss/w=rd "quoted"\nsecond line of it'
   const redact = createRedact([secret, 'abc'])
   const basic = Buffer.from(`user:${secret}`).toString('base64')

@@ -1,4 +1,4 @@
-/** What one organization may take of everybody's room: pipelines, waiting runs, the code of its sources. */
+/** Limits for one organization: pipelines, pending runs, the code of its sources. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
@@ -17,7 +17,7 @@ const config = {
   destination: { name: 'file', config: {} },
 }
 
-test('pipelines above ORG_MAX_PIPELINES are 409, however they are made and however many ask at once', async () => {
+test('pipelines above ORG_MAX_PIPELINES are 409, however they are created, even concurrently', async () => {
   const create = () => call('POST', '/api/pipelines', { as: person, body: { name: 'p', config } })
   const answers = await Promise.all(Array.from({ length: 8 }, create))
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, 201, 201, 201, 409, 409, 409])
@@ -33,7 +33,7 @@ test('pipelines above ORG_MAX_PIPELINES are 409, however they are made and howev
   assert.equal((await call('POST', '/api/pipelines', { as: other, body: { name: 'p', config } })).status, 201)
 })
 
-test('runs that wait above ORG_MAX_PENDING_RUNS are 429 with Retry-After', async () => {
+test('pending runs above ORG_MAX_PENDING_RUNS are 429 with Retry-After', async () => {
   const pipeline = await engine.createPipeline({})
   const trigger = () => call('POST', `/api/pipelines/${pipeline}/run`, { as: person })
   const answers = await Promise.all(Array.from({ length: 5 }, trigger))
@@ -46,7 +46,7 @@ test('runs that wait above ORG_MAX_PENDING_RUNS are 429 with Retry-After', async
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status = 'pending'`)
 })
 
-test('a run holds the version of its custom source, not its code, and runs that version', async () => {
+test('a run stores the version of its custom source, not its code, and runs that version', async () => {
   const owner = await registerPerson(engine, 'Author')
   const code = (word: string) => writeSource(`yield SourceRecord("1", {"word": "${word}"})`)
   const body = { name: 'Words', source_name: 'words', code: code('first') }
@@ -71,12 +71,12 @@ test('a run holds the version of its custom source, not its code, and runs that 
   assert.match((await output(later)).text, /"word":"second"/)
 })
 
-test('a run whose custom source was deleted while it waited says so', async () => {
+test('a pending run whose custom source was deleted says so', async () => {
   const owner = await registerPerson(engine, 'Remover')
   const body = { name: 'Gone', source_name: 'gone', code: writeSource('yield SourceRecord("1", {})') }
   const source = await call('POST', '/api/custom-sources', { as: owner, body })
   const pipeline = await engine.createPipeline({ source: { name: 'gone', stream: 'a' } }, owner)
-  // The first one keeps the second waiting.
+  // The first one keeps the second one pending.
   await db.execute(sql`
     INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, lease_until, attempt)
     VALUES (${owner.organization_id}, ${pipeline}, 'manual', true, 'running', now() + interval '1 hour', 1)`)

@@ -1,4 +1,6 @@
-/** What stays quick with many runs: how many pages a question reads, with the statistics that PostgreSQL takes by itself. */
+/**
+ * What stays fast with many runs: how many pages a query reads, with the statistics that PostgreSQL collects by itself.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findReadableParts } from '../../src/connections/readable-outputs.ts'
@@ -29,17 +31,17 @@ const page = { limit: 50, offset: 0 }
 const old = '2026-01-02T00:00:00Z'
 const filters: Record<string, Partial<RunFilters>> = {
   'no filter': {},
-  'a status that is rare': { status: 'failed' },
-  'a status that is common': { status: 'success' },
+  'a rare status': { status: 'failed' },
+  'a common status': { status: 'success' },
   'a pipeline': { pipeline_id: pipeline },
   'a pipeline and a status': { pipeline_id: pipeline, status: 'failed' },
-  'a trigger that is rare': { triggered_by: 'manual' },
-  'the trigger that is common': { triggered_by: 'schedule' },
+  'a rare trigger': { triggered_by: 'manual' },
+  'a common trigger': { triggered_by: 'schedule' },
   'a period long ago': { since: '2026-01-01T00:00:00Z', until: old },
   'a period and a status': { status: 'failed', until: old },
 }
 for (const [name, filter] of Object.entries(filters))
-  test(`runs of an organization by ${name} read little`, async () => {
+  test(`runs of an organization by ${name} read few pages`, async () => {
     const { result, pages } = await countPages((db) => listRuns(db, actor, { ...page, ...filter }))
     assert.ok(result.rows.length > 0)
     // The total is counted to ten thousand, through the index.
@@ -114,19 +116,19 @@ test('renewals and progress write no index', async () => {
     }
     const after = await read()
     assert.equal(after.updates - before.updates, 40)
-    // Where a page is full the row moves on once; then it stays.
+    // If a page is full the row moves once; then it stays.
     assert.ok(after.hot - before.hot >= 36, `${after.hot - before.hot} of 40 stayed on their page`)
   })
 })
 
-/** Answers counts without counting. */
+/** Replaces counts by a constant. */
 const onlyRows = (queryable: Queryable): Queryable => ({
   ...queryable,
   first: async <Row>(statement: Statement) =>
     statement.text.includes('count(*)') ? ({ total: 0 } as Row) : queryable.first<Row>(statement),
 })
 
-/** Runs it, then has every statement of it explained with its values, and adds up the pages that they read. */
+/** Runs it, then explains every statement with its values, and adds up the pages they read. */
 async function countPages<T>(ask: (db: Queryable) => Promise<T>): Promise<{ result: T; pages: number }> {
   const statements: Statement[] = []
   const noting = (statement: Statement) => {
@@ -151,7 +153,7 @@ async function countPages<T>(ask: (db: Queryable) => Promise<T>): Promise<{ resu
   return { result, pages }
 }
 
-/** Half of the runs are of one organization; of a hundred one failed, of five hundred one was triggered by hand. */
+/** Half of the runs belong to one organization; one in a hundred failed, one in five hundred was triggered manually. */
 async function fill(): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.execute(script('SET LOCAL session_replication_role = replica'))

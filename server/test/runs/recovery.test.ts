@@ -15,7 +15,7 @@ const expire = (run: string) =>
   db.execute(sql`UPDATE runs SET lease_until = now() - interval '1 second' WHERE id = ${run}`)
 const outcome = { output: null, cursor: null, records_read: 1, records_written: 1, bytes_written: 1 }
 
-test('a lost worker changes nothing any more: its attempt matches no row', async () => {
+test('a lost worker can change nothing: its attempt matches no row', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   const [first] = await claim('dead worker')
   await expire(run)
@@ -48,7 +48,7 @@ test('a run is given up when its third worker is lost, and says why', async () =
   assert.match(await engine.logs(run), /Another worker resumes from checkpoint 0/)
 })
 
-test('an organization never has more runs going than its limit, however many workers claim at once', async () => {
+test('an organization never has more running runs than its limit, however many workers claim at once', async () => {
   for (let index = 0; index < 12; index++) await engine.trigger(await engine.createPipeline({}))
   const claimed = (await Promise.all(Array.from({ length: 6 }, (_, index) => claim(`worker ${index}`, 4)))).flat()
   assert.equal(claimed.length, 3)
@@ -60,7 +60,7 @@ test('an organization never has more runs going than its limit, however many wor
   )
 })
 
-test('a tenant with ten thousand waiting runs does not delay the single run of another', async () => {
+test('a tenant with ten thousand pending runs does not delay the single run of another', async () => {
   const busy = await engine.createPipeline({})
   await engine.trigger(busy)
   await claim('busy worker')

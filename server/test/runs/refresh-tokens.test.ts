@@ -1,4 +1,4 @@
-/** Runs whose provider replaces the refresh token at every use and ends the grant when an old one comes back. */
+/** Runs whose provider rotates the refresh token at every use and revokes the grant when an old one is used. */
 import assert from 'node:assert/strict'
 import { after, beforeEach, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -54,7 +54,7 @@ async function saveConnector(authentication: Authentication): Promise<string> {
   return answer.body.id
 }
 
-test('a pipeline goes on with the replaced token, run after run', async () => {
+test('a pipeline continues with the rotated token, run after run', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const first = String(authentication.params.refresh_token)
   const id = await engine.createPipeline(inline(authentication))
@@ -66,7 +66,7 @@ test('a pipeline goes on with the replaced token, run after run', async () => {
   assert.deepEqual(await db.query(sql`SELECT 1 FROM refresh_leases`), [])
 })
 
-test('pipelines that share a saved connector run at the same time and none ends the grant', async () => {
+test('concurrent pipelines that share a saved connector do not revoke the grant', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const saved = await saveConnector(authentication)
   const source = { saved_connector_id: saved, stream: 'rows' }
@@ -80,7 +80,7 @@ test('pipelines that share a saved connector run at the same time and none ends 
   assert.equal(await tokenOf(`/api/saved/sources/${saved}`), current)
 })
 
-test('a run that was triggered before a replacement uses the stored token, not the pinned one', async () => {
+test('a run triggered before a rotation uses the stored token, not the pinned one', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const saved = await saveConnector(authentication)
   const id = await engine.createPipeline({ source: { saved_connector_id: saved, stream: 'rows' } })
@@ -88,7 +88,7 @@ test('a run that was triggered before a replacement uses the stored token, not t
   for (const run of runs) assert.equal((await engine.finished(run)).status, 'success')
 })
 
-test('a later attempt has the replaced token, in the run too, and a lost connector does not lose it', async () => {
+test('a later attempt has the rotated token, also in the run, and a lost connection does not lose it', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const saved = await saveConnector(authentication)
   const id = await engine.createPipeline({
@@ -113,12 +113,12 @@ test('a later attempt has the replaced token, in the run too, and a lost connect
   assert.deepEqual([ended.status, ended.attempt], ['success', 2], ended.error ?? '')
 })
 
-test('a token that the user gives while a run goes on stands', async () => {
+test('a token that the user saves during a run is kept', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const fresh = auth.good('oauth2_refresh_token')
   const id = await engine.createPipeline(inline(authentication))
   let changed = 0
-  // Between our look at the token and the end of its exchange, the user saves another one.
+  // Between reading the token and the end of its exchange, the user saves another one.
   auth.beforeToken = async () => {
     if (changed++ > 0) return
     const config = { name: 'test', ...inline(fresh), destination: { name: 'file', config: {} } }
@@ -131,7 +131,7 @@ test('a token that the user gives while a run goes on stands', async () => {
   await succeed(id)
 })
 
-test('a run that is cancelled in the middle of an exchange still stores the new token, and ends soon', async () => {
+test('a run cancelled in the middle of an exchange still stores the new token, and ends soon', async () => {
   const authentication = auth.good('oauth2_refresh_token')
   const id = await engine.createPipeline(inline(authentication))
   const asked = Promise.withResolvers<void>()
@@ -160,7 +160,7 @@ async function untilTrue(what: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test('what an executor says of a token must be a token', () => {
+test('what an executor reports as a token must be a token', () => {
   const run = { id: 'a', organization_id: 'b' }
   const say = (message: object) => findReportFault(run, message as FromExecutor)
   const long = 'x'.repeat(300_000)
@@ -190,7 +190,7 @@ yield {"status": answer.status_code}`)
 
 test('no token is in a log, an error or the queue, whatever a server does with it', async () => {
   const authentication = auth.good('oauth2_refresh_token')
-  // It sends back what it got, as a line that is no JSON.
+  // It sends back what it received, as a line that is not JSON.
   server.on('/rows.jsonl', (request, response) => response.end(`${request.headers.authorization}`))
   const id = await engine.createPipeline(inline(authentication))
   const run = await engine.trigger(id)

@@ -8,7 +8,7 @@ const engine = await startEngine({ EGRESS_ALLOW: '127.0.0.0/8' })
 await engine.work()
 const { call, person } = engine
 
-test('a run moves every record into its output and tells how it went', async () => {
+test('a run moves every record into its output and reports the result', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 25 } })
   const answer = await call('POST', `/api/pipelines/${pipeline}/run`, { as: person })
   assert.equal(answer.status, 201)
@@ -51,7 +51,7 @@ test('a failing source fails the run with its kind, and leaves no output', async
   assert.match(await engine.logs(run), /ERROR The run failed\. source: /)
 })
 
-test('runs of one pipeline execute one after another, in their order', async () => {
+test('runs of one pipeline execute one after another, in order', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 3, delay_ms: 20 } })
   const ids = []
   for (let index = 0; index < 4; index++) ids.push(await engine.trigger(pipeline))
@@ -64,7 +64,7 @@ test('runs of one pipeline execute one after another, in their order', async () 
   }
 })
 
-test('a run uses the config that was there when it was triggered', async () => {
+test('a run uses the config at the time it was triggered', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 2, delay_ms: 50 } })
   const first = await engine.trigger(pipeline)
   const second = await engine.trigger(pipeline)
@@ -80,7 +80,7 @@ test('a run uses the config that was there when it was triggered', async () => {
   assert.equal((await engine.finished(third)).records_read, 7)
 })
 
-test('a saved connector that is gone fails the next run with a sentence about it', async () => {
+test('a deleted saved connector fails the next run with a clear message', async () => {
   const saved = await call('POST', '/api/saved/destinations', {
     as: person,
     body: { name: 'out', connector_name: 'file', config: {}, description: '' },
@@ -92,7 +92,7 @@ test('a saved connector that is gone fails the next run with a sentence about it
   assert.match(run.error!, /^config: The saved destination .* was deleted/)
 })
 
-test('a failure that can pass is tried again, the last one ends the run', async () => {
+test('a transient failure is retried, and the last one ends the run', async () => {
   const pipeline = await engine.createPipeline({
     source: { name: 'file', stream: 'rows', config: { url: 'http://127.0.0.1:9/none.jsonl' } },
     run: { max_attempts: 2, backoff_seconds: 1 },
@@ -132,7 +132,7 @@ test('lists, single reads, logs and outputs of another organization are not foun
   assert.deepEqual((await call('GET', '/api/runs', { as: other })).body, [])
 })
 
-test('a list of runs is filtered by status and tells its total', async () => {
+test('a list of runs is filtered by status and has its total', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 1 } })
   for (let index = 0; index < 3; index++) await engine.finished(await engine.trigger(pipeline))
   const all = await call('GET', `/api/pipelines/${pipeline}/runs?limit=2`, { as: person })

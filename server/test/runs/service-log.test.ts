@@ -1,4 +1,4 @@
-/** What the operator of the service reads about runs. */
+/** What the operator reads about runs in the service log. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { pino } from 'pino'
@@ -14,13 +14,13 @@ const worker = await startWorker({ ...engine.services, log })
 after(() => worker.stop(AbortSignal.abort()))
 const about = (run: string) => lines.filter((line) => line.run_id === run)
 
-test('a run that failed is one line, and one that succeeded none', async () => {
+test('a failed run is one line, and a successful one none', async () => {
   const pipeline = await engine.createPipeline({ dummy: { records: 10, fail_after: 3 } })
   const failed = await engine.trigger(pipeline)
   const fine = await engine.trigger(await engine.createPipeline({}))
   const { error } = await engine.finished(failed)
   await engine.finished(fine)
-  // Written right after the row; the run that follows on the same worker comes later.
+  // Written right after the row; the next run on the same worker comes later.
   await engine.finished(await engine.trigger(await engine.createPipeline({})))
   assert.deepEqual(
     about(failed).map(({ msg, pipeline_id }) => ({ msg, pipeline_id })),
@@ -29,7 +29,7 @@ test('a run that failed is one line, and one that succeeded none', async () => {
   assert.deepEqual(about(fine), [])
 })
 
-test('a run that is given up because its workers were lost is told too', async () => {
+test('a run that is given up because its workers were lost is logged too', async () => {
   await worker.stop(AbortSignal.abort())
   const run = await engine.trigger(await engine.createPipeline({}))
   await engine.services.db.execute(

@@ -1,4 +1,4 @@
-/** Run states against a small model: random orders of everything that can happen to runs, with stale attempts among it. */
+/** Run states against a small model: random sequences of everything that can happen to runs, including stale attempts. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

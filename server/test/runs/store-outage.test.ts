@@ -1,4 +1,4 @@
-/** An object store that is away for a moment. */
+/** An object store that is unavailable for a moment. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { startEngine } from '../harness/engine.ts'
@@ -15,9 +15,9 @@ const engine = await startEngine({
 })
 const download = (run: string) => engine.call('GET', `/api/pipelines/runs/${run}/output`, { as: engine.person })
 
-test('costs a run that keeps output nothing but time', async () => {
+test('only costs a run that keeps output time', async () => {
   await engine.work()
-  // Two seconds of errors, as the client paces its tries.
+  // Two seconds of errors, as the client paces its retries.
   server.failNext(5, 503)
   const run = await engine.trigger(await engine.createPipeline({}))
   const ended = await engine.finished(run)
@@ -25,7 +25,7 @@ test('costs a run that keeps output nothing but time', async () => {
   assert.equal((await download(run)).text.trim().split('\n').length, 10)
 })
 
-test('is told to who downloads, in the form of every other error', async () => {
+test('is reported to a downloading client like every other error', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   await engine.finished(run)
   server.failNext(1000, 503)

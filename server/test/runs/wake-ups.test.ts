@@ -1,4 +1,4 @@
-/** Who is woken when a run is ready. */
+/** Which workers are woken when a run is ready. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
@@ -23,7 +23,7 @@ test('of many idle workers eight listen, and another takes the place of one that
   assert.deepEqual(listening(), [...workers.slice(1, 8), workers[11]])
 })
 
-test('the seat of a worker that died is free after a while', async () => {
+test('the seat of a dead worker is free after a while', async () => {
   await services.db.execute(
     sql`UPDATE listening_workers SET until = now() - interval '1 second' WHERE worker = 'worker 3'`,
   )
@@ -41,7 +41,7 @@ test('a worker without a seat finds its runs, and hears of a cancel within secon
   await engine.until(run, ({ records_read }) => records_read > 0)
   const began = performance.now()
   assert.equal((await engine.call('POST', `/api/pipelines/runs/${run}/cancel`, { as: engine.person })).status, 200)
-  // Only when the attempt has ended is its last line written.
+  // Its last line is written only when the attempt has ended.
   for (;;) {
     if ((await engine.logs(run)).includes('The run was stopped')) break
     assert.ok(performance.now() - began < 5000, 'the run is stopped within five seconds')

@@ -26,7 +26,7 @@ const due = (id: string, ago = '1 second') =>
   db.execute(sql`UPDATE pipelines SET next_run_at = now() - ${ago}::interval WHERE id = ${id}`)
 const runsOf = async (id: string) => (await call('GET', `/api/pipelines/${id}/runs`, { as: person })).body
 
-test('a due pipeline runs once, also after a long downtime, and its next time lies ahead', async () => {
+test('a due pipeline runs once, even after a long downtime, and its next time is in the future', async () => {
   const id = await scheduled()
   await due(id, '3 days')
   assert.equal(await tick(), 1)
@@ -42,7 +42,7 @@ test('a due pipeline runs once, also after a long downtime, and its next time li
   assert.ok(row!.ahead)
 })
 
-test('a schedule that cannot be read keeps no other one waiting, and a long batch is pinned bit by bit', async () => {
+test('an invalid schedule does not block others, and a long batch is pinned in pieces', async () => {
   const [broken, ...others] = await Promise.all(Array.from({ length: 60 }, () => scheduled()))
   await db.execute(sql`UPDATE pipelines SET schedule = 'no schedule' WHERE id = ${broken!}`)
   for (const id of [broken!, ...others]) await due(id)
@@ -53,7 +53,7 @@ test('a schedule that cannot be read keeps no other one waiting, and a long batc
   assert.deepEqual(row, { runs: 59, unscheduled: true })
 })
 
-test('a time is skipped while a run waits or runs, and the log says so', async () => {
+test('a tick is skipped while a run is pending or running, and the log says so', async () => {
   const id = await scheduled()
   const run = await engine.trigger(id)
   await due(id)
@@ -62,7 +62,7 @@ test('a time is skipped while a run waits or runs, and the log says so', async (
   assert.match(await engine.logs(run), /that scheduled run was skipped/)
 })
 
-test('disabled pipelines do nothing, and enabling one does not make up for the time', async () => {
+test('disabled pipelines do nothing, and enabling one does not catch up', async () => {
   const id = await scheduled({ enabled: false })
   await db.execute(sql`UPDATE pipelines SET next_run_at = now() - interval '1 hour' WHERE id = ${id}`)
   assert.equal(await tick(), 0)
@@ -99,7 +99,7 @@ test('many schedulers start each due pipeline once, in a number of queries that 
   )
 })
 
-test('old outputs go, those of the last success stay, and a deleted pipeline takes its blobs along', async () => {
+test('old outputs are removed, those of the last success stay, and the blobs of a deleted pipeline are removed', async () => {
   const worker = await engine.work()
   const id = await scheduled()
   const first = await engine.trigger(id)

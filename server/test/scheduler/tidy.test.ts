@@ -1,4 +1,4 @@
-/** Tidying: what cannot be removed keeps nothing else from being removed. */
+/** Cleanup: what cannot be removed does not stop the rest. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
@@ -10,7 +10,7 @@ import { startEngine } from '../harness/engine.ts'
 const engine = await startEngine()
 const { db, blobs } = engine.services
 
-/** A store that refuses to delete what lies under a prefix, as one with a retention lock does. */
+/** A store that refuses to delete under a prefix, like one with a retention lock. */
 const refusing = (prefix: string): BlobStore => ({
   ...blobs,
   delete: (keys) =>
@@ -22,7 +22,7 @@ const put = async (key: string) => {
   return key
 }
 
-test('one object that cannot be deleted stops no other, and is tried again later', async () => {
+test('an object that cannot be deleted does not stop the others, and is retried later', async () => {
   const [stuck, free] = [randomUUID(), randomUUID()].map((organization) => `${organization}/runs/${randomUUID()}/`)
   const kept = await put(`${stuck}1-1.part`)
   const removed = await put(`${free}1-1.part`)
@@ -49,19 +49,19 @@ async function insertEnded(count: number): Promise<{ id: string; organization_id
     RETURNING id, organization_id`)
 }
 
-test('parts and outputs of a run that cannot be removed keep none of the others', async () => {
+test('parts and outputs that cannot be removed do not stop the others', async () => {
   const runs = await insertEnded(3)
   const keys = await Promise.all(runs.map((run) => put(`${run.organization_id}/runs/${run.id}/1-1.part`)))
   const services = { ...engine.services, blobs: refusing(keys[0]!) }
   assert.equal(await removeLeftStages(services), 2)
   assert.deepEqual(await Promise.all(keys.map(exists)), [true, false, false])
   await Promise.all(keys.map(put))
-  // The last success of the pipeline stays; of the other two one cannot go.
+  // The last success of the pipeline stays; of the other two, one cannot be removed.
   assert.equal(await expireOutputs(services, 30), 1)
   assert.equal(await expireOutputs(engine.services, 30), 1)
 })
 
-test('a step that fails as a whole keeps none of the other steps', async () => {
+test('a step that fails as a whole does not stop the other steps', async () => {
   const [run] = await insertEnded(1)
   await db.execute(sql`SELECT append_run_log(${run!.id}, NULL, 1, 'a line')`)
   const broken: BlobStore = {
@@ -75,7 +75,7 @@ test('a step that fails as a whole keeps none of the other steps', async () => {
   assert.match(row!.log_key!, /log\.json\.gz$/)
 })
 
-test('all logs that are due are packed in one pass, however many there are', async () => {
+test('all due logs are packed in one pass, however many there are', async () => {
   const runs = await insertEnded(1200)
   await db.execute(
     sql`INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines) SELECT id, 1, 1, 1, 'a line' FROM unnest(${runs.map(({ id }) => id)}::uuid[]) AS id`,

@@ -11,14 +11,14 @@ import { createHook, endRun, insertPipeline, makeDue, readDeliveries, sendTest, 
 const app = await startApp({ EGRESS_ALLOW: '127.0.0.0/8' })
 const { db } = app.services
 const receiver = await startReceiver()
-/** Of an organization of its own for each test, or what one ends is told to the webhooks of others. */
+/** A separate organization for each test; otherwise events would also go to the webhooks of others. */
 let owner: Person
 
 beforeEach(async () => {
   owner = await registerPerson(app, 'Owner')
 })
 
-/** One test delivery, answered once; gives the row as it then stands. */
+/** One test delivery, answered once; returns the row afterwards. */
 async function attemptOnce(answer: (request: Received) => void, url = receiver.url): Promise<DeliveryRow> {
   const hook = await createHook(app, owner, url)
   await whileSending(app, async () => {
@@ -30,8 +30,8 @@ async function attemptOnce(answer: (request: Received) => void, url = receiver.u
 
 const secondsUntil = (row: DeliveryRow) => (Date.parse(row.next_attempt_at!) - Date.now()) / 1000
 
-describe('what is sent', () => {
-  test('is signed, named and noted', async () => {
+describe('a delivery', () => {
+  test('is signed, named and recorded', async () => {
     const hook = await createHook(app, owner, `${receiver.url}?a=b`)
     let queued!: DeliveryRow
     await whileSending(app, async () => {
@@ -62,7 +62,7 @@ describe('what is sent', () => {
     assert.notEqual(row!.finished_at, null)
   })
 
-  test('tells of a failed run, then of a success that is a recovery too', async () => {
+  test('is sent for a failed run, then for a success that is also a recovery', async () => {
     const events = ['run.failed', 'run.succeeded', 'run.recovered']
     const hook = await createHook(app, owner, receiver.url, events)
     const pipelineId = await insertPipeline(app, owner.organization_id)
@@ -98,7 +98,7 @@ describe('what is sent', () => {
     assert.equal(rows.length, 4)
   })
 
-  test('is signed with the secret of the moment', async () => {
+  test('is signed with the current secret', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const secret = 'another secret by now'
     await whileSending(app, async () => {
@@ -115,7 +115,7 @@ describe('what is sent', () => {
   })
 })
 
-/** A test cannot see when an answer is noted; the row's attempt is then no longer on lease. */
+/** A test cannot see when an answer is recorded; afterwards the row's attempt is no longer leased. */
 async function makeDueWhenNoted(deliveryId: string): Promise<void> {
   for (;;) {
     const row = await db.first(
@@ -126,8 +126,8 @@ async function makeDueWhenNoted(deliveryId: string): Promise<void> {
   }
 }
 
-describe('what does not arrive', () => {
-  test('is tried again after a while, with the same id and the same body', async () => {
+describe('a failed delivery', () => {
+  test('is retried after a while, with the same id and the same body', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const body = `no ${'x'.repeat(300)}`
     const first = await whileSending(app, async () => {
@@ -159,13 +159,13 @@ describe('what does not arrive', () => {
     assert.equal(delivered!.error, null)
   })
 
-  test('is not tried again before the receiver wants it', async () => {
+  test("is not retried before the receiver's Retry-After", async () => {
     const row = await attemptOnce((request) => request.answer(503, { 'retry-after': '600' }))
     assert.equal(row.status, 'pending')
     assert.ok(secondsUntil(row) > 595 && secondsUntil(row) < 665, `in ${secondsUntil(row)} s`)
   })
 
-  test('is tried again after a day at the latest, whatever the receiver wants', async () => {
+  test('is retried after a day at the latest, whatever the receiver asks for', async () => {
     const row = await attemptOnce((request) => request.answer(503, { 'retry-after': '99999999999' }))
     assert.ok(secondsUntil(row) > 86_000 && secondsUntil(row) < 96_000, `in ${secondsUntil(row)} s`)
   })
@@ -182,13 +182,13 @@ describe('what does not arrive', () => {
     assert.notEqual(row!.finished_at, null)
   })
 
-  test('is given up at once where the receiver is gone for good', async () => {
+  test('is given up at once if the receiver answers 410', async () => {
     const row = await attemptOnce((request) => request.answer(410))
     assert.equal(row.status, 'failed')
     assert.equal(row.attempts, 1)
   })
 
-  test('is not sent on to where a receiver redirects', async () => {
+  test('does not follow a redirect of the receiver', async () => {
     const before = receiver.count()
     const row = await attemptOnce((request) => request.answer(307, { location: `${receiver.url}/elsewhere` }))
     assert.equal(row.status, 'pending')
@@ -197,7 +197,7 @@ describe('what does not arrive', () => {
     assert.equal(receiver.count(), before + 1)
   })
 
-  test('is explained where nobody listens', async () => {
+  test('is explained if nothing listens', async () => {
     const hook = await createHook(app, owner, 'http://127.0.0.1:1/')
     const { id } = await sendTest(app, owner, hook)
     await whileSending(app, async () => {
@@ -210,14 +210,14 @@ describe('what does not arrive', () => {
     assert.match(row!.error!, /127\.0\.0\.1/)
   })
 
-  test('arrived all the same where the body of the answer is endless', async () => {
+  test('counts as delivered although the body of the answer is endless', async () => {
     const began = performance.now()
     const row = await attemptOnce((request) => request.answer(200, { 'content-length': '1000000000' }, 'much'))
     assert.equal(row.status, 'delivered')
     assert.ok(performance.now() - began < 9000, 'nobody waits for it')
   })
 
-  test('leaves neither the secret nor control characters in what is noted or logged', async () => {
+  test('leaves neither the secret nor control characters in the row or the log', async () => {
     const lines: string[] = []
     const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
     const hook = await createHook(app, owner, receiver.url)
@@ -231,7 +231,7 @@ describe('what does not arrive', () => {
   })
 })
 
-describe('what must not be sent', () => {
+describe('a forbidden delivery', () => {
   test('is not sent to a private address behind a name', async () => {
     const strict = await startApp()
     const person = await registerPerson(strict, 'Strict')
@@ -250,7 +250,7 @@ describe('what must not be sent', () => {
     assert.equal(receiver.count(), before)
   })
 
-  test('is not sent where the webhook was disabled meanwhile, nor afterwards', async () => {
+  test('is not sent if the webhook was disabled meanwhile, nor afterwards', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const { id } = await sendTest(app, owner, hook)
     const at = `/api/webhooks/${hook.id}`

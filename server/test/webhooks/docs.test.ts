@@ -37,7 +37,7 @@ function forgeries(): Case[] {
   ]
 }
 
-describe('the page on webhooks tells how to verify', () => {
+describe('the code in docs/webhooks.md verifies signatures', () => {
   test('in Node', async () => {
     const { isFromSluice } = await import(`data:text/javascript,${encodeURIComponent(example('js'))}`)
     const verify = ({ secret, body, timestamp, signature }: Case, received: Buffer | string = Buffer.from(body)) =>

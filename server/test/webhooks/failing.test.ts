@@ -1,4 +1,4 @@
-/** Webhooks that nobody answers, and deliveries that are sent again. */
+/** Webhooks whose receiver does not answer, and deliveries that are sent again. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
@@ -14,7 +14,7 @@ const read = async (hook: Hook) => (await app.call('GET', `/api/webhooks/${hook.
 const failSince = (hook: Hook, days: number) =>
   db.execute(sql`UPDATE webhooks SET failing_since = now() - make_interval(days => ${days}) WHERE id = ${hook.id}`)
 
-/** Sends one delivery, which is answered like this. */
+/** Sends one delivery, which is answered with this status. */
 async function deliver(hook: Hook, status: number): Promise<void> {
   await whileSending(app, async () => {
     await sendTest(app, owner, hook)
@@ -24,7 +24,7 @@ async function deliver(hook: Hook, status: number): Promise<void> {
 }
 
 describe('a webhook', () => {
-  test('to which no delivery succeeded for three days is disabled and says why; enabling it begins anew', async () => {
+  test('without a successful delivery for three days is disabled with a reason; enabling it resets this', async () => {
     const hook = await createHook(app, owner, receiver.url)
     await deliver(hook, 500)
     assert.deepEqual([(await read(hook)).enabled, (await read(hook)).disabled_reason], [true, null])
@@ -39,7 +39,7 @@ describe('a webhook', () => {
     assert.equal((await read(hook)).enabled, true, 'one failure more is only the first of a new count')
   })
 
-  test('that takes one delivery in between is counted from there', async () => {
+  test('with a successful delivery in between is counted from there', async () => {
     const hook = await createHook(app, owner, receiver.url)
     await failSince(hook, 4)
     await deliver(hook, 200)
@@ -49,7 +49,7 @@ describe('a webhook', () => {
 })
 
 describe('a delivery', () => {
-  test('is sent again under an id of its own, with the same payload', async () => {
+  test('is resent under a new id, with the same payload', async () => {
     const hook = await createHook(app, owner, receiver.url)
     await deliver(hook, 410)
     const [first] = await readDeliveries(app, owner, hook)
@@ -69,7 +69,7 @@ describe('a delivery', () => {
     )
   })
 
-  test('that is still tried, is unknown, or belongs to a disabled webhook is not sent again', async () => {
+  test('that is still pending, is unknown, or belongs to a disabled webhook is not resent', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const pending = await sendTest(app, owner, hook)
     const resend = async (id: string) =>

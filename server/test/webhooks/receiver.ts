@@ -1,4 +1,4 @@
-/** A receiver of webhooks on loopback. It answers nothing by itself: the test takes each request and answers it. */
+/** A webhook receiver on loopback. It answers nothing by itself: the test takes each request and answers it. */
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,9 +18,9 @@ export interface Received {
 export interface Receiver {
   url: string
   port: number
-  /** How many requests have come in all. */
+  /** The total number of requests. */
   count(): number
-  /** The next request that was not taken yet, waited for. */
+  /** Waits for the next request that was not taken yet. */
   next(): Promise<Received>
 }
 

@@ -24,7 +24,7 @@ const create = (body: object = {}, as: Person = acme.admin) =>
 const shown = ['created_at', 'description', 'disabled_reason', 'enabled', 'events', 'id', 'updated_at', 'url']
 
 describe('a webhook', () => {
-  test('is created with a secret that is shown once and kept sealed', async () => {
+  test('is created with a secret that is shown once and stored encrypted', async () => {
     const created = await create({ description: 'Chat' })
     assert.equal(created.status, 201)
     const { secret, ...webhook } = created.body
@@ -41,7 +41,7 @@ describe('a webhook', () => {
     assert.equal(row!.secret_box.includes(secret), false)
   })
 
-  test('takes a secret of the caller', async () => {
+  test('accepts a secret from the caller', async () => {
     const secret = 'a secret of my own'
     const created = await create({ secret, enabled: false, events: ['run.succeeded', 'run.recovered'] })
     assert.equal(created.status, 201)
@@ -64,7 +64,7 @@ describe('a webhook', () => {
     assert.equal(list.headers['x-total-count'], String(all.body.length))
   })
 
-  test('changes only what is given', async () => {
+  test('changes only given fields', async () => {
     const { body: webhook } = await create({ description: 'Chat' })
     const at = `/api/webhooks/${webhook.id}`
     const changed = await app.call('PUT', at, { as: acme.admin, body: { events: ['run.succeeded'], enabled: false } })
@@ -118,7 +118,7 @@ describe('a webhook', () => {
     })
   }
 
-  test('cannot be added beyond the limit, however many ask at once', async () => {
+  test('cannot be added beyond the limit, even concurrently', async () => {
     const crowd = await registerPerson(app, 'Crowd')
     const answers = await Promise.all(Array.from({ length: MAX_WEBHOOKS + 5 }, () => create({}, crowd)))
     const statuses = answers.map((answer) => answer.status)
@@ -179,7 +179,7 @@ describe('access', () => {
     assert.equal(read.body.enabled, true)
   })
 
-  test("to another organization's webhook answers as if there were none", async () => {
+  test("to another organization's webhook is answered as if it did not exist", async () => {
     const { body: webhook } = await create()
     const unknown = requests(randomUUID()).slice(2)
     for (const [index, [method, url, body]] of requests(webhook.id).slice(2).entries()) {
@@ -195,7 +195,7 @@ describe('access', () => {
     assert.deepEqual(read.body, kept)
   })
 
-  test('leaves no secret and no path of the address in the audit log or in the log', async () => {
+  test('leaves no secret and no path of the URL in the audit log or in the log', async () => {
     const lines: string[] = []
     const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
     const logged = await createApp({ ...app.services, log })

@@ -1,4 +1,4 @@
-/** A sender in a process of its own, on the database that its arguments name, until somebody kills it. */
+/** A sender in a separate process, on the database given by its arguments, until it is killed. */
 import { pino } from 'pino'
 import { connectDatabase } from '../../src/database/database.ts'
 import { createSecretBox } from '../../src/database/secret-box.ts'

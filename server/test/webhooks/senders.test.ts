@@ -26,7 +26,7 @@ const queue = (hook: Hook, person: Person, count: number) =>
     SELECT ${hook.id}, ${person.organization_id}, 'test', '{}' FROM generate_series(1, ${count})`)
 
 describe('a sender', () => {
-  test('that is killed in the middle loses nothing: the next one sends it again, under the same id', async () => {
+  test('that is killed loses nothing: the next one sends the delivery again, under the same id', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const { id } = await sendTest(app, owner, hook)
     const { name } = (await db.first<{ name: string }>(sql`SELECT current_database() AS name`))!
@@ -52,7 +52,7 @@ describe('a sender', () => {
     assert.equal(row!.attempts, 2)
   })
 
-  test('that stops breaks off at its deadline and leaves what it had to others, uncounted', async () => {
+  test('that stops aborts at its deadline and leaves its deliveries to others, uncounted', async () => {
     const hook = await createHook(app, owner, receiver.url)
     await sendTest(app, owner, hook)
     const sender = await startWebhookDeliveries(app.services)
@@ -103,7 +103,7 @@ describe('a sender', () => {
     assert.deepEqual(rows, [{ status: 'delivered', attempts: 1 }])
   })
 
-  test('gives every organization its turn, whatever another has waiting', async () => {
+  test('gives every organization its turn, whatever another has pending', async () => {
     const hook = await createHook(app, owner, `${receiver.url}/slow`)
     await queue(hook, owner, 2000)
     const other = await registerPerson(app, 'Other')
@@ -125,7 +125,7 @@ describe('a sender', () => {
     assert.equal(row!.status, 'delivered')
   })
 
-  test('removes what ended 30 days ago', async () => {
+  test('removes deliveries that ended 30 days ago', async () => {
     const hook = await createHook(app, owner, receiver.url)
     const statuses = ['delivered', 'failed']
     for (const [index, days] of [31, 29].entries())
@@ -143,7 +143,7 @@ describe('a sender', () => {
 })
 
 describe('the time until the next attempt', () => {
-  test('grows, and is spread by a fifth', () => {
+  test('grows, with 20% jitter', () => {
     for (const [index, backOff] of BACK_OFF_MS.entries())
       for (let round = 0; round < 100; round++) {
         const delay = delayAfter(index + 1, 0)

@@ -1,4 +1,4 @@
-/** What the tests of webhooks have in common: webhooks, their deliveries, and runs that end. */
+/** Helpers for webhook tests: webhooks, their deliveries, and runs that end. */
 import { randomBytes } from 'node:crypto'
 import { sql } from '../../src/database/database.ts'
 import { notifyRun } from '../../src/database/notifications.ts'
@@ -28,7 +28,7 @@ export async function readDeliveries(app: TestApp, as: Person, hook: Hook): Prom
   return (await app.call('GET', `/api/webhooks/${hook.id}/deliveries`, { as })).body
 }
 
-/** Sends while the work goes on. At its end every request that was answered is noted. */
+/** Sends deliveries during the work. At its end every answered request is recorded. */
 export async function whileSending<T>(app: TestApp, work: (sender: WebhookDeliveries) => Promise<T>): Promise<T> {
   const sender = await startWebhookDeliveries(app.services)
   try {
@@ -38,7 +38,7 @@ export async function whileSending<T>(app: TestApp, work: (sender: WebhookDelive
   }
 }
 
-/** Brings the next attempt, or the end of a lease, to this moment. */
+/** Makes the next attempt, or the end of a lease, due now. */
 export async function makeDue({ services: { db } }: TestApp, deliveryId: string): Promise<void> {
   await db.execute(sql`UPDATE webhook_deliveries SET next_attempt_at = now() WHERE id = ${deliveryId}`)
   await db.execute(notifyRun('delivery'))
