@@ -1,6 +1,6 @@
 /**
- * What the API promises about pipelines: a list of 100 of 10,000 with domain names and last runs beside the barest
- * authenticated list that Fastify and pg can give, and the time to create one.
+ * Pipelines over HTTP: a list of 100 of 10,000 with domain names and last runs, compared with a bare authenticated list of
+ * Fastify and pg, and the time to create a pipeline.
  *
  *   node bench/api-pipelines.ts
  */
@@ -40,7 +40,7 @@ async function seed({ api, db }: Platform): Promise<string> {
   return token
 }
 
-/** Requests a second over keep-alive connections that each send the next one when the last is answered. */
+/** Requests per second over keep-alive connections that each send the next request when the last is answered. */
 async function load(url: string, target: string, token: string): Promise<number> {
   const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 })
   const headers = { authorization: `Bearer ${token}` }

@@ -1,7 +1,7 @@
 /**
- * What a request costs: `GET /api/auth/me` and a list of 100 members with 10 connections, beside a bare Fastify + pg server
- * on the same database that verifies the same token and reads the same rows. Both are measured in turns, so that a
- * machine that gets slower slows both.
+ * The cost of a request: `GET /api/auth/me` and a list of 100 members with 10 connections, compared with a bare Fastify + pg
+ * server on the same database that verifies the same token and reads the same rows. Both are measured in turns, so that
+ * changes in the machine's speed affect both.
  *
  *   node bench/api.ts
  */
@@ -20,7 +20,7 @@ const CONNECTIONS = 10
 const ROUND_MS = Number(process.env.ROUND_MS ?? 2000)
 const ROUNDS = Number(process.env.ROUNDS ?? 7)
 
-/** With the processor time that the server's own process took for one request. */
+/** With the CPU time of the server's process per request. */
 type Measured = Seen & { cpu_us: number }
 
 const TICK_MS = 10

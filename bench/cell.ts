@@ -1,9 +1,9 @@
 /**
- * The promises of the Python cell, each beside what it is measured against in the same run:
+ * The targets of the Python cell, each compared with its baseline in the same run:
  *
  *   node bench/cell.ts [records]
  *
- * The file comparison alternates the two sides and takes the best of each, so that a neighbour on the machine harms both.
+ * The file comparison alternates the two sides and takes the best of each, so that other load on the machine affects both.
  */
 import './lib/help.ts'
 import { execFileSync, fork } from 'node:child_process'
@@ -140,7 +140,7 @@ async function compareFiles(): Promise<void> {
     '>= 1.0',
     ratio >= 1,
   )
-  report('   memory of the host at its most', `${memory >> 20} MB`, 'flat', memory < 300 << 20)
+  report('   peak memory of the host', `${memory >> 20} MB`, 'flat', memory < 300 << 20)
 }
 
 const show = (times: number[]) =>
@@ -153,7 +153,7 @@ async function measureStart(): Promise<void> {
   report('cell start (an empty file, to its end)', show(starts), 'p95 < 15 ms', percentile(starts, 0.95) < 15)
 }
 
-/** What a person waits for: requests to the real platform, which does them in executors of its own. */
+/** What a person waits for: requests to the real platform, which handles them in its executors. */
 async function measureCalls(): Promise<void> {
   const postgres = await startServer({})
   const platform = await startPlatform(path.join(folder, 'data'), { EGRESS_ALLOW: '127.0.0.1' })
@@ -187,9 +187,9 @@ async function measureCalls(): Promise<void> {
 }
 
 /**
- * Requests one after another. The speed of a machine changes by the second, so the two sides take turns within one run of
- * the cell, a few hundred requests each: the cell's turn ends with a request that the server answers when the other side
- * is done. The middle of the ratios counts.
+ * Sequential requests. The speed of a machine changes by the second, so the two sides take turns within one run of the
+ * cell, a few hundred requests each: the cell's turn ends with a request that the server answers when the other side is
+ * done. The median of the ratios counts.
  */
 async function compareRequests(): Promise<void> {
   const server = fork(path.join(import.meta.dirname, 'lib/small-answers.ts'))

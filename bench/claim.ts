@@ -1,6 +1,6 @@
 /**
  * The claim with a deep queue: 100,000 ready runs of 1,000 organizations, with statistics that were taken while the queue
- * was empty, and again after ANALYZE. Beside it how long a claim takes when nothing waits.
+ * was empty, and again after ANALYZE. Compared with a claim from an empty queue.
  *
  *   node bench/claim.ts
  *   node bench/claim.ts --runs 50000 --organizations 500
@@ -40,7 +40,7 @@ async function fill(db: Database): Promise<void> {
       INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, started_at, finished_at)
       SELECT organization_id, id, 'manual', true, 'success', now(), now() FROM pipelines`)
   })
-  // Statistics of a moment at which nothing waits; then everything at once.
+  // Statistics from an empty queue; then everything at once.
   await db.execute(script('VACUUM ANALYZE'))
   await measure(db, 'nothing waits', 'p50 < 5 ms')
   await db.transaction(async (tx) => {

@@ -1,6 +1,6 @@
 /**
  * Whether our JSON scanners agree with JSON.parse on a million generated texts, two thirds of them damaged, and how fast the
- * validator is on records of 200 bytes beside JSON.parse.
+ * validator is on records of 200 bytes compared with JSON.parse.
  *
  *   node bench/json.ts [CASES]
  */

@@ -1,10 +1,10 @@
 /**
- * A hundred random deaths: runs in processes of their own are killed with SIGKILL at any moment, or stopped so that they
- * come back as zombies after their successor has begun, over all write modes and both ways of loading. Afterwards every
+ * A hundred random kills: runs in separate processes are killed with SIGKILL at any moment, or stopped so that they
+ * come back as zombies after their successor has started, over all write modes and both ways of loading. Afterwards every
  * row must be in the target exactly once, by a checksum per row.
  *
- *   npm run bench:kills                         a hundred deaths, some minutes
- *   npm run bench:kills -- --kills 20 --seed 7  fewer, and the same again
+ *   npm run bench:kills                         a hundred kills, some minutes
+ *   npm run bench:kills -- --kills 20 --seed 7  fewer, and reproducible
  */
 import './lib/help.ts'
 import { type ChildProcess, fork } from 'node:child_process'
@@ -26,7 +26,7 @@ import { startServer } from '../server/test/harness/postgres-server.ts'
 
 type FromChild = { save: Checkpoint } | { ready: true } | { done: true } | { failed: string }
 
-/** One attempt, in a process that may die at any moment. */
+/** One attempt, in a process that may be killed at any moment. */
 async function attempt(job: Job, folder: string): Promise<void> {
   const answers: (() => void)[] = []
   process.on('message', (message) => {
@@ -63,14 +63,14 @@ const cases: Case[] = [
     stream: 'public.rows',
     sync: { write: 'append', mode: 'incremental', cursor_field: 'at' },
   },
-  { title: 'append, beginning again', stream: 'public.rows', sync: { write: 'append' } },
+  { title: 'append, starting over', stream: 'public.rows', sync: { write: 'append' } },
   { title: 'replace', stream: 'public.rows', sync: { write: 'replace' } },
   {
     title: 'upsert, resuming',
     stream: 'public.rows',
     sync: { write: 'upsert', mode: 'incremental', cursor_field: 'at', primary_key: ['id'] },
   },
-  { title: 'upsert, beginning again', stream: 'public.rows', sync: { write: 'upsert', primary_key: ['id'] } },
+  { title: 'upsert, starting over', stream: 'public.rows', sync: { write: 'upsert', primary_key: ['id'] } },
 ]
 
 const defaults: Sync = {
@@ -112,7 +112,7 @@ function spawnAttempt(job: Job, folder: string, save: (checkpoint: Checkpoint) =
   return { child, ready: ready.promise, ended }
 }
 
-/** Lets those that were stopped go on to their end: they must find that the run is no longer theirs. */
+/** Lets the stopped processes continue to their end: they must find that the run is no longer theirs. */
 async function wake(zombies: ChildProcess[]): Promise<void> {
   for (const zombie of zombies) {
     zombie.kill('SIGCONT')
@@ -120,7 +120,7 @@ async function wake(zombies: ChildProcess[]): Promise<void> {
   }
 }
 
-/** Runs a job to its end in spite of everything. Returns how many deaths it took. */
+/** Runs a job to its end in spite of everything. Returns the number of kills. */
 async function survive(
   first: Job,
   folder: string,
@@ -135,7 +135,7 @@ async function survive(
   for (let left = deaths; ; left -= 1) {
     const { attempt: number } = job
     const { child, ready, ended } = spawnAttempt(job, folder, (checkpoint) => {
-      // The run row takes a checkpoint only from the attempt that has it.
+      // The run row accepts a checkpoint only from the attempt that owns it.
       if (number === job.attempt) resume = checkpoint
     })
     if (left > 0) {
@@ -197,7 +197,7 @@ async function main(): Promise<void> {
     let kills = 0
     let zombies = 0
     let seq = 0
-    /** How long a run of each case takes when nobody disturbs it: deaths are spread over that time. */
+    /** How long a run of each case takes undisturbed: kills are spread over that time. */
     const usualMs: number[] = []
     for (let round = 0; kills < Number(values.kills); round += 1) {
       const { title, stream, sync } = cases[round % cases.length]!
@@ -240,13 +240,13 @@ async function main(): Promise<void> {
       )
       if (differences > 0 || left.length > 0) {
         throw new Error(
-          `${title}: ${differences} rows lost or doubled, ${left.length} stages left; again with --seed ${values.seed}`,
+          `${title}: ${differences} rows lost or duplicated, ${left.length} stages left; again with --seed ${values.seed}`,
         )
       }
-      console.log(`${title}: ${survived.kills} deaths, every row once (${kills} in all)`)
+      console.log(`${title}: ${survived.kills} kills, every row exactly once (${kills} in all)`)
       await client.query(`DROP SCHEMA ${schema} CASCADE`)
     }
-    console.log(`${kills} deaths, ${zombies} of them zombies: every row is there once, and no stage is left`)
+    console.log(`${kills} kills, ${zombies} of them zombies: every row is there exactly once, and no stage is left`)
   } finally {
     await server.stop()
     rmSync(folder, { recursive: true, force: true })

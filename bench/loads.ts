@@ -1,9 +1,9 @@
 /**
- * What the data path promises, beside a bare COPY by pg-copy-streams over the same rows on the same server, medians of
- * three in one go. Every measurement is a process of its own, so that its peak memory is its own too.
+ * The data path compared with a bare COPY by pg-copy-streams over the same rows on the same server, medians of three in one
+ * run. Every measurement is a separate process, so that its peak memory is measured separately too.
  *
  *   npm run bench:loads                        one million rows of ten mixed columns, some two minutes
- *   npm run bench:loads -- --rows 10000000     ten million: memory must stay what it was
+ *   npm run bench:loads -- --rows 10000000     ten million: memory must stay the same
  *   npm run bench:loads -- files tables        some of it
  */
 import './lib/help.ts'
@@ -27,7 +27,7 @@ const select = `SELECT g AS id, 'user ' || g AS name, 'user' || g || '@example.c
   date '2000-01-01' + (g % 9000)::int4 AS day, jsonb_build_object('n', g, 'tags', jsonb_build_array('x', 'y')) AS payload,
   CASE WHEN g % 10 = 0 THEN NULL ELSE md5(g::text) END AS note`
 
-/** What a measuring process is told. */
+/** The task of a measuring process. */
 interface Task {
   url: string
   folder: string

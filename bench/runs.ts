@@ -1,6 +1,6 @@
 /**
- * What the engine promises, measured: trigger to running, runs a second beside a bare claim and finish, schedules that
- * are due at once, memory of a long run, and what the platform takes when idle.
+ * The engine: trigger to running, runs per second compared with a bare claim and finish, schedules that are due at once,
+ * memory of a long run, and memory and CPU of the idle platform.
  *
  *   npm run bench:runs                 all of it, some two minutes
  *   npm run bench:runs -- start idle   some of it
@@ -29,7 +29,7 @@ const dummyToFile = (records: number, extra: Record<string, unknown> = {}) => ({
   destination: { name: 'file', config: {} },
 })
 
-/** From trigger to running, in milliseconds, of runs one after another. */
+/** From trigger to running, in milliseconds, of sequential runs. */
 async function measureWaits(
   { api, db }: Platform,
   token: string,
@@ -61,7 +61,7 @@ async function start(platform: Platform): Promise<void> {
   )
 }
 
-/** From the request to the moment when the executor that had the run is gone. */
+/** From the request to the exit of the executor that had the run. */
 async function cancel({ api, db, pid }: Platform): Promise<void> {
   const token = await api.register()
   const pipeline = await api.create(token, '/api/pipelines', {
@@ -85,7 +85,10 @@ async function cancel({ api, db, pid }: Platform): Promise<void> {
   report('cancel to process gone', { p50_ms: percentile(gone, 50), p95_ms: percentile(gone, 95) }, 'p95 < 500 ms')
 }
 
-/** One organization has a long run, a second waiting behind it and 10,000 more; another triggers a single one. */
+/**
+ * One organization has a long run, a second run waiting for it and 10,000 more; another organization triggers a single
+ * one.
+ */
 async function fairness(platform: Platform): Promise<void> {
   const { api, db } = platform
   const busy = await api.register()
@@ -124,7 +127,7 @@ async function throughput({ api, db }: Platform): Promise<void> {
       })),
     ),
   )
-  // Warm: as many executors as runs at a time are up, as they are on a platform at work.
+  // Warm: as many executors are up as runs execute concurrently, as on a busy platform.
   const warm = await Promise.all(
     pipelines.slice(0, 40).map(({ token, pipeline }) => api.create(token, `/api/pipelines/${pipeline.id}/run`)),
   )
@@ -170,7 +173,7 @@ async function schedules({ api, db }: Platform): Promise<void> {
     config: dummyToFile(1),
     schedule: '0 0 1 1 *',
   })
-  // Copies of one row would not open under their own ids, so they are made by the API's bulk of copies.
+  // Copies of one row could not be decrypted under other ids, so they are created through the API.
   await api.copyMany(token, pipeline.id, COUNT)
   await db.query(
     `UPDATE pipelines SET enabled = true, schedule = '0 0 1 1 *', next_run_at = NULL WHERE name LIKE 'scheduled%'`,
@@ -226,7 +229,7 @@ async function memory({ api, pid }: Platform): Promise<void> {
   )
 }
 
-/** A platform of its own, that has done nothing yet: what others left in memory is not what it needs. */
+/** A separate platform that has done nothing yet: what others left in memory does not count. */
 async function idle(): Promise<void> {
   const own = mkdtempSync(path.join(tmpdir(), 'sluice-idle-'))
   const { pid, stop } = await startPlatform(own)

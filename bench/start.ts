@@ -1,5 +1,5 @@
 /**
- * How long somebody waits for `npm start`, the first time and later, and what the service takes when nobody uses it.
+ * How long `npm start` takes, the first time and later, and how much memory the idle service takes.
  *
  *   node bench/start.ts
  */
@@ -30,7 +30,7 @@ async function start(folder: string): Promise<{ child: ChildProcess; ms: number 
       const ready = /Sluice is ready at (\S+)/.exec(said)
       if (ready) resolve(ready[1]!)
     })
-    child.once('exit', () => reject(new Error(`it ended at its start:\n${said}`)))
+    child.once('exit', () => reject(new Error(`it exited during startup:\n${said}`)))
   })
   const answer = await fetch(`${url}/readyz`)
   if (!answer.ok) throw new Error(`/readyz: ${answer.status}`)
@@ -44,7 +44,7 @@ async function stop(child: ChildProcess): Promise<number> {
   return performance.now() - began
 }
 
-/** Each page of memory counts for the share that a process has in it (PSS), so that shared ones count once. */
+/** Each page of memory counts by a process's share of it (PSS), so that shared ones count once. */
 function measureMemory(pid: number): { processes: number; megabytes: number } {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {

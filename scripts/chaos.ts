@@ -1,5 +1,6 @@
 /**
- * The long chaos test: `npm run chaos -- --seed 1 --minutes 10`. It ends with what happened, or with the first lie it found.
+ * The long chaos test: `npm run chaos -- --seed 1 --minutes 10`. It ends with a summary, or with the first wrong
+ * result.
  */
 import { parseArgs } from 'node:util'
 import { unleashChaos } from '../server/test/chaos/chaos.ts'
@@ -15,7 +16,7 @@ const { values } = parseArgs({
 })
 if (values.help) {
   console.log(
-    'npm run chaos -- [--seed N] [--minutes M] [--runs N] [--quiet]\nKills workers, executors and the database at random while runs go on, then checks every output.',
+    'npm run chaos -- [--seed N] [--minutes M] [--runs N] [--quiet]\nKills workers, executors and the database at random during runs, then checks every output.',
   )
   process.exit(0)
 }
@@ -31,7 +32,7 @@ const result = await unleashChaos({ seed, runs, pipelines: 20, records: 400, sec
 console.log(JSON.stringify(result))
 if (result.resumed < 20) {
   console.error(
-    `only ${result.resumed} attempts began past checkpoint 0; at least 20 are needed for the test to say something`,
+    `only ${result.resumed} attempts resumed from a checkpoint; at least 20 are needed for a meaningful test`,
   )
   process.exitCode = 1
 }

@@ -1,11 +1,14 @@
-/** `npm run check:python`: ruff and mypy over python/, where they are installed; else one line says how to get them. */
+/**
+ * `npm run check:python`: ruff and mypy over python/, if they are installed; otherwise one line says how to install
+ * them.
+ */
 import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 
 const folder = path.resolve(import.meta.dirname, '../python')
 const python = process.env.PYTHON ?? 'python3'
 
-/** As a module of the Python in use, else as a command on the path. */
+/** As a module of the current Python, otherwise as a command on the path. */
 function findTool(name: string): string[] | null {
   const candidates = [[python, '-m', name], [name]]
   return candidates.find(([command = '', ...args]) => spawnSync(command, [...args, '--version']).status === 0) ?? null

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: the platform as a person meets it. In a folder of its own that is gone afterwards, it starts the
- * service, registers, makes a pipeline, runs it, follows its log and shows the first lines of its output.
+ * `npm run demo`: a first look at the platform. In a temporary folder it starts the service, registers, creates a
+ * pipeline, runs it, follows its log and shows the first lines of its output.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ const base = `http://127.0.0.1:${port}`
 const step = (text: string) => console.log(`\n${styleText('bold', `▸ ${text}`)}`)
 const quiet = (text: string) => console.log(styleText('dim', `  ${text}`))
 
-step('Starting Sluice: an API, a scheduler, a worker and a PostgreSQL of its own')
+step('Starting Sluice: an API, a scheduler, a worker and an embedded PostgreSQL')
 const service = spawn(process.execPath, [MAIN, 'start'], {
   env: { PATH: process.env.PATH!, DATA_DIR: folder, PORT: String(port), LOG_LEVEL: 'error' },
   stdio: ['ignore', 'ignore', 'inherit'],
@@ -39,7 +39,7 @@ try {
   token = account.access_token
   quiet(`${account.user.name} is ${account.user.role} of ${account.organization.name}`)
 
-  step('Making a pipeline: 250,000 creatures from the dummy source into a file')
+  step('Creating a pipeline: 250,000 creatures from the dummy source into a file')
   const pipeline = await call('POST', '/api/pipelines', {
     name: 'Creatures',
     schedule: '0 6 * * *',
@@ -49,7 +49,7 @@ try {
       destination: { name: 'file', config: { format: 'jsonl' } },
     },
   })
-  quiet(`${pipeline.name}, every day at six, and now once by hand`)
+  quiet(`${pipeline.name}, every day at six, and once now`)
 
   step('Running it, with its log as it is written')
   const run = await call('POST', `/api/pipelines/${pipeline.id}/run`)
@@ -66,7 +66,7 @@ try {
   for (const line of (await output.text()).split('\n').slice(0, 3))
     console.log(`  ${line.length > 150 ? `${line.slice(0, 150)}…` : line}`)
 
-  step('That was it. Start your own with: npm start')
+  step('Done. Start your own with: npm start')
 } finally {
   service.kill('SIGTERM')
   await new Promise((resolve) => (service.exitCode === null ? service.once('exit', resolve) : resolve(null)))
@@ -83,7 +83,7 @@ async function freePort(): Promise<number> {
 
 async function untilReady(): Promise<void> {
   for (;;) {
-    if (service.exitCode !== null) throw new Error('The service ended at its start; see above.')
+    if (service.exitCode !== null) throw new Error('The service exited during startup; see above.')
     if (
       await fetch(`${base}/readyz`).then(
         (answer) => answer.ok,

@@ -1,6 +1,6 @@
 /**
- * The files that are made from the program, so that they cannot disagree with it: `npm run docs` writes them, and a
- * test fails when one is stale or superfluous.
+ * The documents generated from the program, so that they cannot disagree with it: `npm run docs` writes them, and a
+ * test fails if one is stale or superfluous.
  */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -37,7 +37,7 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
 
 const configurationPage = () => `# Settings
 
-Settings are environment variables, read once at start. All of them are optional with the embedded database. \`npx sluice config\` prints those in force, with secrets masked. A start with wrong settings lists every problem at once.
+Settings are environment variables, read once at start. All of them are optional with the embedded database. \`npx sluice config\` prints the effective values, with secrets masked. Starting with invalid settings lists every problem at once.
 
 ${configurationTable()}
 
@@ -50,7 +50,7 @@ ${configurationTable(clientSettings)}
 
 const errorsPage = () => `# Errors
 
-Every error is JSON with one field, \`detail\`: a sentence that says what is wrong and what to do. The header \`X-Request-Id\` of the answer names the line in the service's log.
+Every error is JSON with one field, \`detail\`: a sentence that says what is wrong and what to do. The header \`X-Request-Id\` of the response identifies the line in the service log.
 
 | Status | When |
 |---|---|
@@ -65,7 +65,7 @@ Each member of an organization has one role in it. A domain role adds the permis
 
 ${permissionsTable()}
 
-Beyond the table: nobody can change or remove the owner, an admin cannot change or remove another admin, only the owner grants the domain role \`admin\` or transfers the ownership, and a member revokes only their own API keys. Removing or demoting somebody who may invite cancels the invitations they sent.
+Beyond the table: nobody can change or remove the owner, an admin cannot change or remove another admin, only the owner grants the domain role \`admin\` or transfers ownership, and a member revokes only their own API keys. Removing or demoting a person who may invite cancels the invitations they sent.
 
 ## API keys
 
@@ -80,9 +80,9 @@ A key may do what its creator may do at the moment of each request. It can be li
 - \`scopes.permissions\`: these permissions and no others. You must have each of them yourself.
 - \`scopes.domain_id\`: this domain only. The key sees the domain, its pipelines and their runs. Other pipelines and runs are 404, everything that concerns the whole organization is 403. Allowed with ${domainPermissions.map((name) => `\`${name}\``).join(', ')}.
 
-Every request needs the permission of both, the key and its creator. A key with limits cannot accept invitations or list the organizations of its creator.
+Every request needs the permission of both the key and its creator. A key with limits cannot accept invitations or list the organizations of its creator.
 
-A key that is created with a key has at most the same limits, expires no later, and is revoked with it. A key cannot change a password or a name, switch the organization, see or end sessions, or transfer the ownership (403).
+A key that is created with a key has at most the same limits, expires no later, and is revoked with it. A key cannot change a password or a name, switch the organization, see or end sessions, or transfer ownership (403).
 
 Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address.
 `
@@ -93,7 +93,7 @@ function connectorPages(): [string, string][] {
   return [...names].sort().map((name) => [`${CONNECTORS}/${name}.md`, connectorPage({ name })])
 }
 
-/** Files that lie where only generated ones belong. */
+/** Files in a folder for generated documents that are not generated. */
 export async function findSuperfluous(documents: Map<string, string>): Promise<string[]> {
   const folder = path.join(root, CONNECTORS)
   const files = existsSync(folder) ? await readdir(folder) : []

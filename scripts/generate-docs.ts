@@ -1,4 +1,4 @@
-/** `npm run docs`: writes every generated document, from an application on a database made for the purpose. */
+/** `npm run docs`: writes every generated document, from an application on a temporary database. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

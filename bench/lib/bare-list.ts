@@ -1,7 +1,7 @@
 /**
- * The yardstick for lists: the least that a Fastify + pg service must do to answer one. It verifies the token with jose,
+ * The baseline for lists: the least that a Fastify + pg service must do to answer one. It verifies the token with jose,
  * reads the membership, reads the page with the same columns and serialises it by a schema. Nothing else: no total, no
- * filters, no checks of what comes in, no headers.
+ * filters, no input validation, no headers.
  */
 import fastify from 'fastify'
 import { jwtVerify } from 'jose'

@@ -1,4 +1,4 @@
-/** The least that any queue of this kind costs: claim a row, send a message to a warm child, finish the row. */
+/** The minimal cost of any such queue: claim a row, send a message to a warm child, finish the row. */
 import { fork } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

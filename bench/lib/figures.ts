@@ -1,4 +1,4 @@
-/** Figures as a bench prints them: a line of JSON for machines, readable for people. */
+/** Prints figures: a line of JSON for machines, readable for people. */
 export function percentile(values: number[], p: number): number {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * p) / 100))]!

@@ -1,4 +1,6 @@
-/** `--help` of every bench: the comment that its file begins with. Imported first, so that nothing else has begun. */
+/**
+ * `--help` of every bench: the comment at the beginning of its file. Imported first, so that nothing else has started.
+ */
 import { readFileSync } from 'node:fs'
 
 if (process.argv.includes('--help')) {

@@ -1,6 +1,6 @@
 /**
- * Load from a process of its own, so that its work is not counted as the server's: connections that each send the next
- * request when the last is answered. Started with fork; takes a task by message and answers with what it saw.
+ * Load from a separate process, so that its work does not count as the server's: connections that each send the next
+ * request when the last is answered. Started with fork; receives a task by message and answers with its measurements.
  */
 import { fork } from 'node:child_process'
 import { Pool } from 'undici'
@@ -12,7 +12,7 @@ export interface Task {
   token: string
   connections: number
   ms: number
-  /** Answers shorter than this are wrong ones. */
+  /** Shorter answers are wrong ones. */
   bytes: number
 }
 

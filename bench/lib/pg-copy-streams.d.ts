@@ -1,4 +1,4 @@
-/** The package has no types of its own; this is what the bench uses of it. */
+/** The package has no types; this is what the bench uses. */
 declare module 'pg-copy-streams' {
   import type { Readable, Writable } from 'node:stream'
   import type { Submittable } from 'pg'

@@ -1,4 +1,4 @@
-/** The real platform, started as a newcomer starts it, with a connection to its database beside it. */
+/** The real platform, started with `npm start`, with a connection to its database. */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -16,15 +16,15 @@ export interface Api {
 }
 
 export interface Platform {
-  /** Of the parent of all its processes. */
+  /** The parent of all its processes. */
   pid: number
-  /** Of the one that answers requests. */
+  /** The process that answers requests. */
   service_pid: number
   url: string
   api: Api
   connection: pg.ClientConfig
   db: { query<Row>(text: string, values: unknown[]): Promise<Row[]> }
-  /** Waits until it has proved that custom sources are sealed: then the process for the first call is there. */
+  /** Waits until the sandbox self-test has passed: then the process for the first call is running. */
   sandboxed(): Promise<void>
   stop(): Promise<void>
 }
@@ -48,7 +48,7 @@ export async function startPlatform(folder: string, env: Record<string, string> 
   })
   const url = `http://127.0.0.1:${port}`
   for (;;) {
-    if (child.exitCode !== null) throw new Error('the platform ended at its start')
+    if (child.exitCode !== null) throw new Error('the platform exited during startup')
     const ready = await fetch(`${url}/readyz`).then(
       (answer) => answer.ok,
       () => false,

@@ -1,6 +1,6 @@
 /**
- * A server in a process of its own, as every real one is, that answers with few bytes. Whoever asks for /turn tells the
- * parent so, and has its answer when the parent says `go`.
+ * A server in a separate process, like every real one, that answers with few bytes. A request for /turn is reported to
+ * the parent, and answered when the parent says `go`.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
