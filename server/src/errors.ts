@@ -31,7 +31,7 @@ export type ErrorCode = keyof typeof catalogue
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly headers: Record<string, string>
-  /** Fields of the answer beside `detail`; the route's schema names them. */
+  /** Further fields of the response besides `detail`; the route's schema names them. */
   readonly more: Record<string, unknown>
   constructor(
     code: ErrorCode,

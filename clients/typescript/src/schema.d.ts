@@ -586,7 +586,7 @@ export interface paths {
         };
         /**
          * Follow the log of a run
-         * @description Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to go on), `end` with the final status.
+         * @description Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to resume), `end` with the final status.
          *
          *     Needs the permission `pipelines:read`.
          */
@@ -1138,7 +1138,7 @@ export interface paths {
         put?: never;
         /**
          * Send a delivery again
-         * @description Queues a new delivery with the same event and payload, under an id of its own.
+         * @description Queues a new delivery with the same event and payload, under a new id.
          *
          *     Needs the permission `webhooks:write`.
          */
@@ -1441,7 +1441,7 @@ export interface paths {
         get: operations["getCustomSourcesById"];
         /**
          * Change a custom source
-         * @description New code becomes a new version. Runs under way keep the code they began with.
+         * @description New code becomes a new version. Runs in progress keep the code they started with.
          *
          *     Needs the permission `custom_sources:write`.
          */
@@ -1611,7 +1611,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a pipeline with all its runs
-         * @description A run under way is cancelled first.
+         * @description A run in progress is cancelled first.
          *
          *     Needs the permission `pipelines:write`.
          */
@@ -1715,7 +1715,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The cursor from which the next incremental run goes on
+         * The cursor from which the next incremental run continues
          * @description Null also where the pipeline was changed since it was kept, so that the next run starts from the beginning.
          *
          *     Needs the permission `pipelines:read`.
@@ -1921,9 +1921,9 @@ export interface components {
             config: components["schemas"]["BulkPipelineConfig"];
             /** @description Each gets a pipeline */
             streams: string[];
-            /** @description May hold {source} and {stream} */
+            /** @description May contain {source} and {stream} */
             name_pattern?: string;
-            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: manual runs only */
             schedule?: string | null;
             /** @description IANA name such as Europe/Berlin; null is UTC */
             timezone?: string | null;
@@ -1967,7 +1967,7 @@ export interface components {
             domain_id: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description What else follows from the change; absent where there is nothing to say */
+            /** @description Further consequences of the change; absent if there are none */
             notice?: string;
         };
         CheckResult: {
@@ -1994,7 +1994,7 @@ export interface components {
             destination?: {
                 [key: string]: unknown;
             };
-            /** @description Also try this one: is it there, and may it be read? Of a destination: may its table be written? It may stand in the source as well */
+            /** @description Also check this stream: whether it exists and may be read; for a destination whether its table may be written. It may also be given in the source */
             stream?: string;
         };
         /** @description A source */
@@ -2007,12 +2007,12 @@ export interface components {
             destination?: {
                 [key: string]: unknown;
             };
-            /** @description The one to describe; else the first 100 of them */
+            /** @description The stream to describe; by default the first 100 */
             stream?: string;
-            /** @description Also tell what the streams look like */
+            /** @description Also describe the streams */
             describe?: boolean;
         };
-        /** @description A name is made where none is given */
+        /** @description Generated if absent */
         CopyPipeline: {
             name?: string | null;
         };
@@ -2049,7 +2049,7 @@ export interface components {
         CreatePipeline: {
             name: string;
             config: components["schemas"]["PipelineConfig"];
-            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: manual runs only */
             schedule?: string | null;
             /** @description IANA name such as Europe/Berlin; null is UTC */
             timezone?: string | null;
@@ -2157,12 +2157,12 @@ export interface components {
             id: string;
             name: string;
             source_name: string;
-            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; a single read returns all */
             streams: string[];
             description: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
         };
         CustomSourceReference: {
@@ -2186,12 +2186,12 @@ export interface components {
         };
         CustomSourceVersionListItem: {
             version: number;
-            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; a single read returns all */
             streams: string[];
             created_by_name: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
         };
         DestinationConnector: {
@@ -2357,9 +2357,9 @@ export interface components {
                     id: string;
                     name: string;
                 }[];
-                /** @description How many there are in all, counted to 10000 at most */
+                /** @description The total number, counted to 10000 at most */
                 pipeline_count: number;
-                /** @description Of a custom source: the newest 20 saved sources that use it */
+                /** @description For a custom source: the newest 20 saved sources that use it */
                 saved_sources: {
                     /** Format: uuid */
                     id: string;
@@ -2611,9 +2611,9 @@ export interface components {
         PipelineSchema: {
             columns: {
                 name: string;
-                /** @description A type that belongs to no system: int64, decimal(10,2), timestamptz, text[] … */
+                /** @description A neutral type: int64, decimal(10,2), timestamptz, text[] … */
                 type: string;
-                /** @description What the destination itself calls it */
+                /** @description The destination's own name for it */
                 native_type: string | null;
             }[];
             changes: unknown[];
@@ -2622,7 +2622,7 @@ export interface components {
         };
         PipelineSource: components["schemas"]["BuiltInSource"] | components["schemas"]["SavedSourceReference"] | components["schemas"]["CustomSourceReference"];
         PipelineState: {
-            /** @description Any JSON value; its meaning is the source’s own */
+            /** @description Any JSON value; its meaning depends on the source */
             cursor: unknown;
             /** Format: date-time */
             updated_at: string | null;
@@ -2924,7 +2924,7 @@ export interface components {
             description: string | null;
             /** Format: date-time */
             created_at: string;
-            /** @description Secrets read ******** for those who may not write, and for all where SECRETS is write_only */
+            /** @description Secrets are shown as ******** to callers without write permission, and to everyone if SECRETS is write_only */
             config: {
                 [key: string]: unknown;
             };
@@ -3010,9 +3010,9 @@ export interface components {
             capabilities: {
                 [key: string]: unknown;
             };
-            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; reading it alone gives all */
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; a single read returns all */
             streams: string[];
-            /** @description How many there are: more than `streams` holds where that was cut. Null: dynamic */
+            /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
             auth_types: string[];
         };
@@ -3026,14 +3026,14 @@ export interface components {
                 /** @description null: only reading would tell */
                 columns: {
                     name: string;
-                    /** @description A type that belongs to no system: int64, decimal(10,2), text[] … */
+                    /** @description A neutral type: int64, decimal(10,2), text[] … */
                     type: string;
-                    /** @description What the source itself calls it */
+                    /** @description The source's own name for it */
                     native_type: string | null;
                     nullable: boolean | null;
                 }[] | null;
                 primary_key: string[];
-                /** @description Columns by which an incremental read could go on, the best first */
+                /** @description Columns that an incremental read could use as cursor, best first */
                 cursor_fields: string[];
                 estimated_rows: number | null;
             }[];
@@ -3077,7 +3077,7 @@ export interface components {
         UpdatePipeline: {
             name?: string;
             config?: components["schemas"]["PipelineConfig"];
-            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only */
+            /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: manual runs only */
             schedule?: string | null;
             /** @description IANA name such as Europe/Berlin; null is UTC */
             timezone?: string | null;
@@ -3090,7 +3090,7 @@ export interface components {
         };
         UpdateSavedConnector: {
             name?: string;
-            /** @description Replaces the stored one; a secret sent as ******** stays as stored. Where SECRETS is write_only a change of the address needs the secrets themselves */
+            /** @description Replaces the stored one; a secret sent as ******** keeps its stored value. If SECRETS is write_only, changing the address needs the secrets themselves */
             config?: {
                 [key: string]: unknown;
             };
@@ -3170,7 +3170,7 @@ export interface components {
             finished_at: string | null;
         };
         WritePipelineState: {
-            /** @description Any JSON value; its meaning is the source’s own */
+            /** @description Any JSON value; its meaning depends on the source */
             cursor: unknown;
         };
     };
@@ -5326,7 +5326,7 @@ export interface operations {
     deleteSavedSourcesById: {
         parameters: {
             query?: {
-                /** @description Delete it only where no pipeline uses it; else 409 */
+                /** @description Delete it only if no pipeline uses it; otherwise 409 */
                 if_unused?: boolean;
             };
             header?: never;
@@ -5521,7 +5521,7 @@ export interface operations {
     deleteSavedDestinationsById: {
         parameters: {
             query?: {
-                /** @description Delete it only where no pipeline uses it; else 409 */
+                /** @description Delete it only if no pipeline uses it; otherwise 409 */
                 if_unused?: boolean;
             };
             header?: never;
@@ -5748,7 +5748,7 @@ export interface operations {
     deleteCustomSourcesById: {
         parameters: {
             query?: {
-                /** @description Delete it only where no pipeline uses it; else 409 */
+                /** @description Delete it only if no pipeline uses it; otherwise 409 */
                 if_unused?: boolean;
             };
             header?: never;
@@ -5962,11 +5962,11 @@ export interface operations {
                 enabled?: boolean;
                 /** @description Has a schedule */
                 scheduled?: boolean;
-                /** @description A part of the name, in any case */
+                /** @description Part of the name, case-insensitive */
                 q?: string;
                 /** @description The same as q */
                 search?: string;
-                /** @description A minus before it: descending. Pipelines that never ran have the oldest last run, those without a next run the latest */
+                /** @description With a leading minus: descending. Pipelines that never ran have the oldest last run, those without a next run the latest */
                 sort?: "-created_at" | "created_at" | "name" | "-name" | "last_run_at" | "-last_run_at" | "next_run_at" | "-next_run_at";
             };
             header?: never;
@@ -6124,7 +6124,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description A name is made where none is given */
+        /** @description Generated if absent */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["CopyPipeline"];
@@ -6159,7 +6159,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description A name is made where none is given */
+        /** @description Generated if absent */
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["CopyPipeline"];

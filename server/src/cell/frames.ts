@@ -85,7 +85,7 @@ export interface CellErrorReport {
 /** The cell violated the protocol. The call ends, and what it sent last is dropped. */
 export class ProtocolError extends Error {}
 /** Correct code can get here: the encoder in the cell leaves this check to the host. */
-/** A record of a preview sits in an array and beside its id. */
+/** A preview record is nested in an array and an object with its id. */
 const MAX_PREVIEW_DEPTH = MAX_JSON_DEPTH + 2
 
 export class RecordTooDeep extends ProtocolError {}

@@ -1,5 +1,5 @@
 /**
- * A custom source as a connector. The cell produces pages as the bytes that are stored; it stops while nobody takes them.
+ * A custom source as a connector. The cell produces pages as the bytes that are stored; it pauses while they are not consumed.
  *
  * Exactly once: `self.state` covers all records that were yielded before it was set. The cell ends a page at that record,
  * so the cursor of a page is the author's state right after its last record, and a read that starts with that state

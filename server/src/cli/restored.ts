@@ -9,7 +9,7 @@ export async function tellRestored(): Promise<number> {
   try {
     const { installation, unfinished } = await markRestored(services.db)
     console.log(
-      `Runs are numbered above everything that was given out since the backup, and ${unfinished === 1 ? '1 run that had not ended begins' : `${unfinished} runs that had not ended begin`} another attempt.`,
+      `Run numbers now start above everything that may have been assigned since the backup, and ${unfinished === 1 ? '1 unfinished run starts' : `${unfinished} unfinished runs start`} another attempt.`,
     )
     console.log(`This installation is now ${installation}.`)
   } finally {

@@ -80,7 +80,7 @@ function streamOf({ source, stream }: ProbeInput): string | null {
   return stream ?? own ?? null
 }
 
-/** What is known without asking anybody. */
+/** What is known without a call. */
 function requireStream({ endpoint, streams: known }: Probed, stream: string | null): void {
   if (endpoint.type === 'destination' || stream === null || known === 'dynamic' || known.includes(stream)) return
   throw refuse([`stream: ${endpoint.name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, known)}`])

@@ -14,7 +14,7 @@ import { identitySettings, unmarkedIdentity } from '../connectors/settings/ident
 import { applyDefaults, isObject } from '../connectors/settings/settings.ts'
 import type { Json } from '../json/json.ts'
 
-/** Raised with every change to what is hashed, or an upgrade would make all pipelines start over. */
+/** Increase it with every change to what is hashed; otherwise an upgrade would make all pipelines start over. */
 const VERSION = 1
 
 export interface Fingerprint {
@@ -37,7 +37,7 @@ export interface Identifiable {
 
 export function fingerprintOf({ source, destination, sync }: Identifiable): Fingerprint {
   const { name, stream } = source
-  // A custom source that was deleted and made again under its name is another one.
+  // A custom source that was deleted and created again under the same name is a different one.
   const id = source.custom && 'id' in source.custom ? source.custom.id : null
   const builtIn = source.custom ? undefined : findSource(name)
   return {
@@ -55,7 +55,7 @@ function identify(connector: Source | Destination | undefined, given: object, st
   return identitySettings(connector.settings, canonicalOf(connector, config, stream))
 }
 
-/** Settings that cannot be used fail the run, and say why there. */
+/** Invalid settings fail the run, with a reason there. */
 function canonicalOf(connector: Source | Destination, config: Record<string, unknown>, stream: string) {
   try {
     return connector.canonical?.(config, stream) ?? config
@@ -111,10 +111,10 @@ export function describeOldRows(
   if (changes.includes('destination') || commits === 'output') return null
   if (write === 'append')
     return {
-      sentence: 'It appends to the same target, so rows that are there already will be there twice.',
+      sentence: 'It appends to the same target, so rows that are already there will be duplicated.',
       twice: true,
     }
   if (write !== 'upsert') return null
-  const sentence = 'Rows with the same primary key are updated, so none will be there twice; other old rows stay.'
+  const sentence = 'Rows with the same primary key are updated, so none will be duplicated; other old rows stay.'
   return { sentence, twice: false }
 }

@@ -17,10 +17,10 @@ import { type Change, type Fingerprint, findChanges, readFingerprint } from './f
 import type { Counts, Job, Part } from './job.ts'
 
 export interface Point {
-  /** Null in points of older releases, which were told apart by `seq` alone. */
+  /** Null in points of older releases, which only had `seq`. */
   run_id: string | null
   seq: number
-  /** What its cursors belong to. Null in points from before there were fingerprints. */
+  /** What its cursors belong to. Null in points from before fingerprints existed. */
   fingerprint: Fingerprint | null
   encoding: Encoding
   /** Whether the reading that wrote it can resume from `resume`. */
@@ -148,7 +148,7 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   return { ...same, checkpoint: checkpoint - 1, reading, doubtful: { checkpoint, cursor, parts: last, columns } }
 }
 
-/** A number is unique only while the sequence never goes back; a restore takes it back. */
+/** A number is unique only while the sequence never goes back, as it does after a restore. */
 const isOfRun = ({ run_id, seq }: Pick<Point, 'run_id' | 'seq'>, job: Job): boolean =>
   run_id === null ? seq === job.seq : run_id === job.run_id
 
@@ -188,7 +188,7 @@ function decideState(job: Job, marked: Point | null): State {
   const ahead = marked !== null && marked.seq > (saved?.seq ?? -1)
   const newest = ahead ? marked : saved && { ...saved, state: saved.cursor }
   if (newest === null) return noState
-  // A point from before there were fingerprints is of what our own state says, if that says anything.
+  // A point from before fingerprints existed has the fingerprint of our own state, if that has one.
   const changes = findChanges(newest.fingerprint ?? job.state?.fingerprint ?? null, job.fingerprint)
   if (changes.length === 0) return { state: newest.state, changes, ahead }
   return { ...noState, changes: newest.state === null ? [] : changes }

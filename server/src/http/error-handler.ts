@@ -55,7 +55,7 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
   const status = 'statusCode' in error ? error.statusCode : undefined
   if ('code' in error && error.code === 'FST_ERR_BAD_URL')
     return new AppError('invalid_input', 'The address has a % that does not begin a valid escape; write it as %25')
-  if (status === 413) return new AppError('too_large', 'The body is too large; at most 1 MB is taken')
+  if (status === 413) return new AppError('too_large', 'The body is too large; at most 1 MB is allowed')
   if (status === 415)
     return new AppError('invalid_input', 'The body must be JSON, sent with Content-Type: application/json')
   if (status === 503) return new AppError('unavailable', 'The service is shutting down; try again in a moment')
@@ -66,24 +66,25 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
   return new AppError('internal', 'Internal server error')
 }
 
-/** What passes by itself, or when an operator has acted; null for every other error. */
+/** Explains a temporary failure, or one that an operator has to fix; null for every other error. */
 function explainUnavailable(error: Error): string | null {
   if (error instanceof DatabaseUnavailable)
     return error.code === '53300' || error.message.startsWith('timeout exceeded')
       ? 'No connection to the database is free; try again in a moment'
       : 'The database does not answer; try again in a moment'
   if (error instanceof BlobStoreUnavailable) return 'The object store does not answer; try again in a moment'
-  if (error instanceof DiskFull) return 'There is no room left to store this; try again when an operator has made some'
+  if (error instanceof DiskFull)
+    return 'There is no space left to store this; try again when an operator has freed some'
   return Object.entries(DATABASE_TROUBLE).find(([code]) => isDatabaseError(error, code))?.[1] ?? null
 }
 
 const DATABASE_TROUBLE: Record<string, string> = {
-  53100: 'The disk of the database is full; try again when an operator has made room',
+  53100: 'The disk of the database is full; try again when an operator has freed space',
   53200: 'The database is out of memory; try again in a moment',
-  57014: 'The database took too long to answer; try again, or ask for less',
-  '55P03': 'Somebody else is changing the same thing; try again in a moment',
+  57014: 'The database took too long to answer; try again, or request less',
+  '55P03': 'Another request is changing the same object; try again in a moment',
   25006: 'The database is read-only at the moment; try again in a moment',
-  '25P03': 'The database gave the request up because it took too long; try again',
+  '25P03': 'The database cancelled the request because it took too long; try again',
 }
 
 const readable = (message: string) =>
@@ -130,7 +131,7 @@ function describeFault(error: FastifyError): string {
       return `${place}: must be at most ${String(params.limit)}`
     case 'anyOf':
     case 'oneOf':
-      return `${place}: does not fit; see /docs for what is allowed`
+      return `${place}: is not valid; see /docs for what is allowed`
     default:
       return `${place}: ${fault.message ?? 'does not fit'}`
   }

@@ -1,7 +1,7 @@
 /**
  * Server-sent events. Every stream takes a slot before anything is awaited and releases it when it ends. Slots are limited
  * in all and per organization. A stream ends when the sender is done, the reader leaves, the service stops, or the reader
- * does not read for some time: without that limit a reader who never reads would keep a slot for ever.
+ * does not read for some time: without that limit a reader who never reads would keep a slot forever.
  */
 import type { FastifyReply } from 'fastify'
 import { AppError } from '../errors.ts'

@@ -12,7 +12,7 @@ import { configFrame } from './config-shape.ts'
 
 export type JsonSchema = { [keyword: string]: unknown }
 
-/** They refer to each other, and must stand under `#/components/schemas/`. */
+/** They refer to each other, and must be under `#/components/schemas/`. */
 export function describeConfigs(): Record<string, JsonSchema> {
   const parts = (configFrame as unknown as { properties: Record<string, JsonSchema> }).properties
   const whole = plain(configFrame)
@@ -58,13 +58,13 @@ const pascal = (name: string): string => name.replace(/(?:^|_)([a-z0-9])/g, (_, 
 const nameOf = ({ name, kind }: Source | Destination): string => pascal(`${name}_${kind}`)
 const settingsName = (connector: Source | Destination): string => `${nameOf(connector)}Settings`
 
-/** One of several objects, told apart by a field that each of them has its own value for. */
-const toldApart = (propertyName: string, mapping: Record<string, string>): JsonSchema => {
+/** A union of objects, discriminated by a field. */
+const discriminated = (propertyName: string, mapping: Record<string, string>): JsonSchema => {
   const refs = Object.fromEntries(Object.entries(mapping).map(([value, name]) => [value, ref(name).$ref]))
   return { oneOf: Object.values(refs).map(($ref) => ({ $ref })), discriminator: { propertyName, mapping: refs } }
 }
 
-/** Inline, saved, or of the organization's own: a custom source may have any name, so that is no discriminator. */
+/** Inline, saved or custom: a custom source may have any name, so the name cannot be the discriminator. */
 function describeSources(name: string, prefix: '' | 'Bulk'): Record<string, JsonSchema> {
   const { stream } = frames.source.inline.properties
   const withStream = (own: Record<string, JsonSchema>, streams: Source['streams'], required: string[]): JsonSchema =>
@@ -76,7 +76,7 @@ function describeSources(name: string, prefix: '' | 'Bulk'): Record<string, Json
         ])
   const free = { type: 'object', additionalProperties: true }
   const parts = {
-    [`${prefix}BuiltInSource`]: toldApart(
+    [`${prefix}BuiltInSource`]: discriminated(
       'name',
       Object.fromEntries(sources.map((source) => [source.name, `${prefix}${nameOf(source)}`])),
     ),
@@ -121,7 +121,10 @@ function describeSources(name: string, prefix: '' | 'Bulk'): Record<string, Json
 function describeDestinations(): Record<string, JsonSchema> {
   return {
     PipelineDestination: { anyOf: [ref('BuiltInDestination'), ref('SavedDestinationReference')] },
-    BuiltInDestination: toldApart('name', Object.fromEntries(destinations.map((found) => [found.name, nameOf(found)]))),
+    BuiltInDestination: discriminated(
+      'name',
+      Object.fromEntries(destinations.map((found) => [found.name, nameOf(found)])),
+    ),
     SavedDestinationReference: object(
       {
         saved_connector_id: { type: 'string', format: 'uuid' },
@@ -170,12 +173,12 @@ function describeAuthentication(): Record<string, JsonSchema> {
 
 /** `none` is accepted everywhere. */
 const describeChoice = (types: readonly string[]): JsonSchema =>
-  toldApart(
+  discriminated(
     'type',
     Object.fromEntries([...new Set([...types, 'none'])].map((type) => [type, authenticationName(type)])),
   )
 
-/** Without the keywords that only this service knows, and with nothing required that has a default. */
+/** Without our own keywords, and without requiring what has a default. */
 function plain(schema: object): JsonSchema {
   const { secret, override, required, properties, items, anyOf, additionalProperties, ...rest } = schema as Node & {
     [keyword: string]: unknown

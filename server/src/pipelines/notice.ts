@@ -1,6 +1,6 @@
 /**
  * What a changed config means for the pipeline's next run, said to the person who changed it. The run finds out by itself
- * (engine/resume-point.ts): a saved connector can change without anybody touching the pipeline.
+ * (engine/resume-point.ts): a saved connector can change without the pipeline being edited.
  */
 import { ConnectorError } from '../connectors/contract.ts'
 import { findDestination } from '../connectors/registry.ts'
@@ -23,7 +23,7 @@ interface SealedPipeline {
   config_box: Buffer
 }
 
-/** What the stored config of a pipeline says now, or null where it cannot be resolved: then its next run fails anyway. */
+/** The fingerprint of the stored config, or null if it cannot be resolved: then its next run fails anyway. */
 export async function presentFingerprint(
   db: Queryable,
   box: SecretBox,
@@ -79,7 +79,7 @@ const readKept = async (tx: Queryable, id: string): Promise<Kept> =>
 
 async function adopt(tx: Queryable, id: string, fingerprint: Fingerprint): Promise<void> {
   const text = JSON.stringify(fingerprint)
-  // Without a row there may be a cursor in the destination all the same, of a run that failed halfway.
+  // Even without a row, the destination may have the cursor of a run that failed halfway.
   await tx.execute(sql`
     INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor, fingerprint) VALUES (${id}, 0, 'null', ${text})
     ON CONFLICT (pipeline_id) DO UPDATE SET fingerprint = excluded.fingerprint WHERE s.fingerprint IS NULL`)

@@ -40,7 +40,7 @@ export function markRestored(db: Database): Promise<Restored> {
 }
 
 const SENTENCE =
-  "The platform's database was restored from a backup taken while this run was under way. It begins another attempt, and continues from what the destination says that it has."
+  "The platform's database was restored from a backup taken while this run was in progress. It starts another attempt, and resumes from what the destination has."
 
 /** In the order in which they were triggered. */
 const renumber = (tx: Queryable): Promise<{ id: string; had_begun: boolean }[]> =>

@@ -155,7 +155,7 @@ test('restored gives the installation a new id each time, and numbers that no ru
   for (let time = 1; time <= 2; time++) {
     const { code, stdout, stderr } = await sluice(['restored'])
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /^Runs are numbered above .*, and 0 runs that had not ended begin another attempt\.$/m)
+    assert.match(stdout, /^Run numbers now start above .*, and 0 unfinished runs start another attempt\.$/m)
     ids.push(/^This installation is now (\S{36})\.$/m.exec(stdout)?.[1])
   }
   assert.notEqual(ids[0], ids[1])

@@ -26,7 +26,7 @@ async function failWith(code: string): Promise<void> {
 for (const [code, detail] of Object.entries({
   53100: /disk of the database is full/,
   57014: /took too long/,
-  '55P03': /Somebody else is changing/,
+  '55P03': /Another request is changing/,
 }))
   test(`SQLSTATE ${code} is 503 with Retry-After`, async () => {
     await failWith(code)

@@ -120,7 +120,7 @@ for (const sync of [{ write: 'append' }, { write: 'replace' }, { mode: 'incremen
     assert.ok(ended.attempt > 1000)
     assert.equal(ended.output_file, null, 'its parts are not known any more')
     const log = await engine.logs(runId)
-    assert.match(log, /restored from a backup taken while this run was under way/)
+    assert.match(log, /restored from a backup taken while this run was in progress/)
     assert.match(log, /only finishing the run was left/)
     assert.match(log, /which our database does not know of.*no output file/)
     assert.equal(await count(table), 250_000)

@@ -128,7 +128,7 @@ function sourceRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Change a custom source',
-        description: 'New code becomes a new version. Runs under way keep the code they began with.',
+        description: 'New code becomes a new version. Runs in progress keep the code they started with.',
         params: IdParams,
         body: UpdateCustomSource,
         response: {

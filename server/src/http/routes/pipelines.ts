@@ -116,7 +116,7 @@ export function pipelineRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Delete a pipeline with all its runs',
-        description: 'A run under way is cancelled first.',
+        description: 'A run in progress is cancelled first.',
         params: IdParams,
         response: { 204: NoContent, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },
       },
@@ -193,7 +193,7 @@ function stateRoutes(app: App, services: Services): void {
       config: { access: 'pipelines:read' },
       schema: {
         tags,
-        summary: 'The cursor from which the next incremental run goes on',
+        summary: 'The cursor from which the next incremental run continues',
         description:
           'Null also where the pipeline was changed since it was kept, so that the next run starts from the beginning.',
         params: IdParams,

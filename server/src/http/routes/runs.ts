@@ -156,7 +156,7 @@ export function runRoutes(app: App, services: Services): void {
         tags,
         summary: 'Follow the log of a run',
         description:
-          'Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to go on), `end` with the final status.',
+          'Server-sent events: `line` for each line, with its number as id (send it back as Last-Event-ID to resume), `end` with the final status.',
         params: RunParams,
         produces: ['text/event-stream'],
         response: {
@@ -251,7 +251,7 @@ async function sendOutput(
   const stale = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag
   const range = stale ? null : parseRange(request.headers.range, size)
   const { start, end } = range ?? { start: 0, end: size - 1 }
-  // Before any header is set: a store that is away is told like every other error.
+  // Before any header is set: an unavailable store is reported like every other error.
   const body = await streamOutput(blobs, file, { start, end })
   reply
     .headers(headers)

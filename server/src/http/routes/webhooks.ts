@@ -162,7 +162,7 @@ function deliveryRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Send a delivery again',
-        description: 'Queues a new delivery with the same event and payload, under an id of its own.',
+        description: 'Queues a new delivery with the same event and payload, under a new id.',
         params: DeliveryParams,
         response: {
           201: DeliveryView,

@@ -19,10 +19,10 @@ const info = {
 /** Of a source in a list. */
 export const ShownStreams = {
   streams: Type.Array(Type.String(), {
-    description: `\`dynamic\`: they come from the system itself. At most the first ${MOST_SHOWN}, and ${MOST_SHOWN_BYTES / 1024} KB, of a custom source; reading it alone gives all`,
+    description: `\`dynamic\`: they come from the system itself. At most the first ${MOST_SHOWN}, and ${MOST_SHOWN_BYTES / 1024} KB, of a custom source; a single read returns all`,
   }),
   stream_count: Nullable(
-    Type.Integer({ description: 'How many there are: more than `streams` holds where that was cut. Null: dynamic' }),
+    Type.Integer({ description: 'The total number, which may be more than `streams` shows. Null: dynamic' }),
   ),
 }
 
@@ -45,7 +45,7 @@ export const Probe = Type.Object(
         minLength: 1,
         maxLength: 500,
         description:
-          'Also try this one: is it there, and may it be read? Of a destination: may its table be written? It may stand in the source as well',
+          'Also check this stream: whether it exists and may be read; for a destination whether its table may be written. It may also be given in the source',
       }),
     ),
   },
@@ -55,9 +55,9 @@ export const Probe = Type.Object(
 export const StreamsProbe = Type.Object(
   {
     ...Probe.properties,
-    describe: Type.Optional(Type.Boolean({ description: 'Also tell what the streams look like' })),
+    describe: Type.Optional(Type.Boolean({ description: 'Also describe the streams' })),
     stream: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 1000, description: 'The one to describe; else the first 100 of them' }),
+      Type.String({ minLength: 1, maxLength: 1000, description: 'The stream to describe; by default the first 100' }),
     ),
   },
   { description: 'A source' },
@@ -77,8 +77,8 @@ export const StreamsResult = Type.Object({
           Type.Array(
             Type.Object({
               name: Type.String(),
-              type: Type.String({ description: 'A type that belongs to no system: int64, decimal(10,2), text[] …' }),
-              native_type: Nullable(Type.String({ description: 'What the source itself calls it' })),
+              type: Type.String({ description: 'A neutral type: int64, decimal(10,2), text[] …' }),
+              native_type: Nullable(Type.String({ description: "The source's own name for it" })),
               nullable: Nullable(Type.Boolean()),
             }),
             { description: 'null: only reading would tell' },
@@ -86,7 +86,7 @@ export const StreamsResult = Type.Object({
         ),
         primary_key: Type.Array(Type.String()),
         cursor_fields: Type.Array(Type.String(), {
-          description: 'Columns by which an incremental read could go on, the best first',
+          description: 'Columns that an incremental read could use as cursor, best first',
         }),
         estimated_rows: Nullable(Type.Integer()),
       }),
@@ -96,7 +96,7 @@ export const StreamsResult = Type.Object({
 })
 
 export const DeleteQuery = Type.Object({
-  if_unused: Type.Boolean({ default: false, description: 'Delete it only where no pipeline uses it; else 409' }),
+  if_unused: Type.Boolean({ default: false, description: 'Delete it only if no pipeline uses it; otherwise 409' }),
 })
 
 const Users = Type.Array(Type.Object({ id: Uuid, name: Type.String() }))
@@ -106,8 +106,8 @@ export const InUse = Type.Object(
     ...Problem.properties,
     used_by: Type.Object({
       pipelines: { ...Users, description: 'The newest 20 of those that the caller may see' },
-      pipeline_count: Type.Integer({ description: 'How many there are in all, counted to 10000 at most' }),
-      saved_sources: { ...Users, description: 'Of a custom source: the newest 20 saved sources that use it' },
+      pipeline_count: Type.Integer({ description: 'The total number, counted to 10000 at most' }),
+      saved_sources: { ...Users, description: 'For a custom source: the newest 20 saved sources that use it' },
       saved_source_count: Type.Integer(),
     }),
   },
@@ -125,7 +125,7 @@ export const UpdateSavedConnector = Type.Object({
   name: Type.Optional(Name),
   config: Type.Optional(
     AnyObject(
-      'Replaces the stored one; a secret sent as ******** stays as stored. Where SECRETS is write_only a change of the address needs the secrets themselves',
+      'Replaces the stored one; a secret sent as ******** keeps its stored value. If SECRETS is write_only, changing the address needs the secrets themselves',
     ),
   ),
   description: Type.Optional(Nullable(Description)),
@@ -142,5 +142,7 @@ export const SavedConnectorView = Type.Object({
 
 export const SavedConnectorWithConfig = Type.Object({
   ...SavedConnectorView.properties,
-  config: AnyObject('Secrets read ******** for those who may not write, and for all where SECRETS is write_only'),
+  config: AnyObject(
+    'Secrets are shown as ******** to callers without write permission, and to everyone if SECRETS is write_only',
+  ),
 })

@@ -6,7 +6,7 @@ import { Name, NOT_BLANK, Nullable, Paging, Timestamp, Uuid } from './common.ts'
 const Schedule = Nullable(
   Type.String({
     maxLength: 200,
-    description: 'Cron with five fields: minute, hour, day, month, weekday. Null or empty: by hand only',
+    description: 'Cron with five fields: minute, hour, day, month, weekday. Null or empty: manual runs only',
   }),
 )
 const Timezone = Nullable(
@@ -47,7 +47,7 @@ export const BulkPipelines = Type.Object({
     description: 'Each gets a pipeline',
   }),
   name_pattern: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK, description: 'May hold {source} and {stream}' }),
+    Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK, description: 'May contain {source} and {stream}' }),
   ),
   schedule: Type.Optional(Schedule),
   timezone: Type.Optional(Timezone),
@@ -56,7 +56,7 @@ export const BulkPipelines = Type.Object({
 })
 
 export const CopyPipeline = Nullable(
-  Type.Object({ name: Type.Optional(Nullable(Name)) }, { description: 'A name is made where none is given' }),
+  Type.Object({ name: Type.Optional(Nullable(Name)) }, { description: 'Generated if absent' }),
 )
 
 export const PreviewSchedule = Type.Object({
@@ -82,9 +82,7 @@ export const PipelineView = Type.Object({
 
 export const ChangedPipeline = Type.Object({
   ...PipelineView.properties,
-  notice: Type.Optional(
-    Type.String({ description: 'What else follows from the change; absent where there is nothing to say' }),
-  ),
+  notice: Type.Optional(Type.String({ description: 'Further consequences of the change; absent if there are none' })),
 })
 
 export const PipelineWithConfig = Type.Object({
@@ -94,7 +92,7 @@ export const PipelineWithConfig = Type.Object({
     type: 'object',
     additionalProperties: true,
     description:
-      'As it was given; secrets read ******** for those who may not write, and for all where SECRETS is write_only',
+      'As it was given; secrets are shown as ******** to callers without write permission, and to everyone if SECRETS is write_only',
   }),
   updated_at: Nullable(Timestamp),
 })
@@ -124,17 +122,17 @@ export const PipelineQuery = Type.Object({
   destination: Type.Optional(Type.String({ maxLength: 200, description: 'The name of the destination connector' })),
   enabled: Type.Optional(Type.Boolean()),
   scheduled: Type.Optional(Type.Boolean({ description: 'Has a schedule' })),
-  q: Type.Optional(Type.String({ maxLength: 200, description: 'A part of the name, in any case' })),
+  q: Type.Optional(Type.String({ maxLength: 200, description: 'Part of the name, case-insensitive' })),
   search: Type.Optional(Type.String({ maxLength: 200, description: 'The same as q', deprecated: true })),
   sort: Type.Enum([...PIPELINE_SORTS], {
     default: '-created_at',
     description:
-      'A minus before it: descending. Pipelines that never ran have the oldest last run, those without a next run the latest',
+      'With a leading minus: descending. Pipelines that never ran have the oldest last run, those without a next run the latest',
   }),
 })
 
 const Cursor = Type.Unsafe<import('../../json/json.ts').Json>({
-  description: 'Any JSON value; its meaning is the source’s own',
+  description: 'Any JSON value; its meaning depends on the source',
 })
 export const WriteState = Type.Object({ cursor: Cursor })
 export const StateView = Type.Object({ cursor: Cursor, updated_at: Nullable(Timestamp) })
@@ -144,9 +142,9 @@ export const SchemaView = Type.Object({
     Type.Object({
       name: Type.String(),
       type: Type.String({
-        description: 'A type that belongs to no system: int64, decimal(10,2), timestamptz, text[] …',
+        description: 'A neutral type: int64, decimal(10,2), timestamptz, text[] …',
       }),
-      native_type: Nullable(Type.String({ description: 'What the destination itself calls it' })),
+      native_type: Nullable(Type.String({ description: "The destination's own name for it" })),
     }),
   ),
   changes: Type.Array(Type.Unsafe<import('../../json/json.ts').Json>({})),

@@ -1,4 +1,4 @@
-/** The tables that rows are copied into: the target itself, a stage beside it, or a temporary table to merge from. */
+/** The tables that rows are copied into: the target itself, a stage, or a temporary table to merge from. */
 import { quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import type { LoadTable } from './loader.ts'

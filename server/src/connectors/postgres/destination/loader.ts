@@ -12,7 +12,7 @@ import { isWidening } from './widening.ts'
 
 export interface LoadTable {
   name: TableName
-  /** As SQL writes it; a temporary table has no schema of its own. */
+  /** As SQL writes it; a temporary table has no schema. */
   sql: string
   /** Null while it does not exist. */
   columns: Map<string, string> | null

@@ -1,4 +1,4 @@
-/** The table of marks in a target schema: made where it is missing, and brought up to date where an older release made it. */
+/** The table of marks in a target schema: created if missing, and upgraded if an older release created it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'

@@ -115,7 +115,7 @@ async function takeMark(session: Session, owner: MarkOwner): Promise<MarkRow | n
 export const isOwn = (row: MarkRow, { run_id, attempt, token }: MarkOwner): boolean =>
   row.run_id === run_id && row.attempt === attempt && row.token === token
 
-/** Another run with the same number is no older one: the sequence went back, and the mark may hold more than we know. */
+/** Another run with the same number is not an older one: the sequence went back, and the mark may hold more than we know. */
 const isNewer = (row: MarkRow, owner: MarkOwner): boolean =>
   row.run_id === owner.run_id ? row.attempt > owner.attempt : row.seq >= owner.seq
 

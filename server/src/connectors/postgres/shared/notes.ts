@@ -50,7 +50,7 @@ A source that cannot resume is staged in append and upsert as well, and publishe
 with every digit, ISO 8601 strings date, timestamp or timestamptz (as an instant: the offset it was written in is not kept), nested
 values jsonb, everything else text. A field that was only null so far has no column yet. With \`schema_change\` evolve, new fields add columns,
 and a type or a value that does not fit widens its column to one that holds both without rounding or cutting: more digits, int8 or float8
-to numeric, date to timestamp, anything beside nested values to jsonb, else text. Times with and without a zone in one field become text.
+to numeric, date to timestamp, anything together with nested values to jsonb, else text. Times with and without a zone in one field become text.
 discard drops new fields and what does not fit, fail ends the run. The first run of a new table may always shape it. Columns are never
 dropped or narrowed. Columns that the server generates are left alone; a GENERATED ALWAYS identity takes the values of new
 rows, and existing rows keep theirs. A replaced table is analyzed before it becomes visible.
