@@ -36,9 +36,9 @@ function install(major: string): string {
   return native
 }
 
-function test(major: string): boolean {
+function test(major: string, files: readonly string[]): boolean {
   console.log(`\nPostgreSQL ${major}`)
-  const { status } = spawnSync('npm', ['run', '-s', 'test:files', '--', ...FILES], {
+  const { status } = spawnSync('npm', ['run', '-s', 'test:files', '--', ...files], {
     cwd: ROOT,
     stdio: 'inherit',
     env: { ...process.env, TEST_POSTGRES_NATIVE: install(major), TEST_POSTGRES_MAJOR: major },
@@ -46,15 +46,18 @@ function test(major: string): boolean {
   return status === 0
 }
 
-const asked = process.argv.slice(2)
+const given = process.argv.slice(2)
+const chosen = given.filter((word) => word.endsWith('.test.ts'))
+const asked = given.filter((word) => !chosen.includes(word))
 const unknown = asked.filter((major) => !Object.hasOwn(RELEASES, major))
 if (asked.includes('--help') || unknown.length > 0) {
-  console.log(`npm run test:postgres -- [MAJOR …]
+  console.log(`npm run test:postgres -- [MAJOR …] [FILE.test.ts …]
 
-Runs the tests of the platform's database and of the PostgreSQL connector against each given major version
-(${Object.keys(RELEASES).join(', ')}; without one, against all).`)
+Runs the tests of the platform's database and of the PostgreSQL connector, or the given files, against each given major
+version (${Object.keys(RELEASES).join(', ')}; without one, against all).`)
   process.exit(asked.includes('--help') ? 0 : 2)
 }
-const failed = (asked.length > 0 ? asked : Object.keys(RELEASES)).filter((major) => !test(major))
+const files = chosen.length > 0 ? chosen : FILES
+const failed = (asked.length > 0 ? asked : Object.keys(RELEASES)).filter((major) => !test(major, files))
 console.log(failed.length === 0 ? '\nAll passed.' : `\nFailed with PostgreSQL ${failed.join(', ')}.`)
 process.exitCode = failed.length === 0 ? 0 : 1

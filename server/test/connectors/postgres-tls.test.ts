@@ -33,6 +33,7 @@ describe('postgres over TLS', () => {
       side: 'source',
       application: 'test',
     })
+    await session.begin()
     const [row] = await session.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()', [], {
       ssl: readBoolean,
     })
@@ -83,11 +84,14 @@ describe('postgres over TLS', () => {
     })
     const options = { egress, signal: AbortSignal.timeout(20_000), side: 'source', application: 'test' } as const
     const [reader, writer] = [await openSession(target, options), await openSession(target, options)]
+    await writer.begin()
+    await reader.begin()
     await writer.script('CREATE TABLE public.numbers (n int8)')
     const copy = copyIn(writer, 'COPY public.numbers FROM STDIN')
     for await (const { bytes } of copyOut(reader, 'COPY (SELECT generate_series(1, 200000)) TO STDOUT'))
       await copy.write(bytes)
     assert.equal(await copy.finish(), 200000)
+    await writer.commit()
     const [row] = await reader.query(
       'SELECT count(*)::int4 AS n, sum(n)::int8::text AS total FROM public.numbers',
       [],

@@ -9,6 +9,7 @@ import fc from 'fast-check'
 import pg from 'pg'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { copyIn } from '../../src/connectors/postgres/destination/copy-in.ts'
+import { explainFailure } from '../../src/connectors/postgres/shared/errors.ts'
 import { openSession, type Session } from '../../src/connectors/postgres/shared/session.ts'
 import { resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
 import { readInteger, readText } from '../../src/connectors/postgres/shared/values.ts'
@@ -59,7 +60,11 @@ describe('a session with a server that', () => {
       const peer = await startHostilePostgres(kind)
       try {
         // Some only misbehave after the first answer.
-        const asked = open(peer.port).then((session) => session.script('SELECT 1'))
+        const asked = open(peer.port).then(async (session) => {
+          await session.begin().catch((error) => {
+            throw explainFailure(error, 'source', `PostgreSQL at 127.0.0.1:${peer.port}`)
+          })
+        })
         await assert.rejects(asked, (error: unknown) => {
           assert.ok(error instanceof ConnectorError, String(error))
           assert.match(error.message, new RegExp(`127.0.0.1:${peer.port}`))
@@ -389,6 +394,7 @@ describe('an honest server', () => {
     })
     const settings = { user: server.user, password: server.password, database: 'postgres' }
     const session = await open(proxy.port, { ...settings, tls: { mode: 'prefer' } })
+    await session.begin()
     await session.script('CREATE TEMPORARY TABLE numbers (n int8, t text)')
     const copy = copyIn(session, 'COPY pg_temp.numbers (n, t) FROM STDIN')
     for (let n = 0; n < 2000; n += 1) await copy.write(Buffer.from(`${n}\t${'Z'.repeat(n % 50)}\n`))
@@ -405,8 +411,8 @@ describe('an honest server', () => {
       { n: 1, t: 'Z' },
       { n: 2, t: 'ZZ' },
     ])
-    await assert.rejects(session.script('SELECT 1; SELECT no_such_column'), /no_such_column/)
     await assert.rejects(session.query('SELECT 1 AS n', [], { other: readText }), /valid value for the column other/)
+    await assert.rejects(session.script('SELECT 1; SELECT no_such_column'), /no_such_column/)
     await session.close()
     await proxy.close()
   })

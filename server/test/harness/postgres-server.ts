@@ -153,7 +153,7 @@ function launcher(): string[] {
   return ['unshare', '--user', '--map-user=1000', '--map-group=1000']
 }
 
-function findFreePort(): Promise<number> {
+export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

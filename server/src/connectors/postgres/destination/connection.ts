@@ -40,7 +40,7 @@ export async function openConnection(
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
         session = await open()
-        await session.script('BEGIN')
+        await session.begin()
         return
       } catch (failure) {
         if (!isTransient(failure) || signal.aborted || Date.now() + pause > deadline) throw failure
@@ -63,17 +63,15 @@ export async function openConnection(
     lockOwnMark,
     async begin() {
       // No transaction is open, so a connection that was dropped while the source was slow is simply reopened.
-      await session.script('BEGIN').catch(reopen)
+      await session.begin().catch(reopen)
     },
     async commit(wasCommitted) {
       try {
-        const { command } = await session.client.query('COMMIT')
-        if (command !== 'COMMIT')
-          throw new ConnectorError('internal', 'A transaction was rolled back instead of committed')
+        await session.commit()
       } catch (error) {
         await reopen(error)
         const mark = await lockOwnMark()
-        await session.script('COMMIT')
+        await session.commit()
         if (!wasCommitted(mark)) throw error
         log.info('The connection was lost during COMMIT; the mark shows that the rows were committed.')
       }

@@ -14,7 +14,7 @@ import { makeSafe, postgresNames } from '../../types/names.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { formatStream, quoteName, splitStream, type TableName } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
-import { describeTarget, openSession, type Session } from '../shared/session.ts'
+import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
@@ -81,11 +81,13 @@ export const postgresDestination: Destination<typeof settings> = {
   notes: destinationNotes,
 
   async check(context) {
-    await withSession(context, 'sluice check', async (session) => {
-      await checkRights(session, context.config)
-      const table = tableOf(context.config, context.stream)
-      if (table !== null) await requireWritable(session, { schema: context.config.schema, table })
-    })
+    await withSession(context, 'sluice check', (session) =>
+      inTransaction(session, async () => {
+        await checkRights(session, context.config)
+        const table = tableOf(context.config, context.stream)
+        if (table !== null) await requireWritable(session, { schema: context.config.schema, table })
+      }),
+    )
   },
 
   async fence(context) {

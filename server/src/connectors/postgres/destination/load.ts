@@ -15,7 +15,7 @@
 import type { Json } from '../../../json/json.ts'
 import { type Column, ConnectorError, type Load, type LoadContext, type Page } from '../../contract.ts'
 import { quoteTable, type TableName } from '../shared/names.ts'
-import type { Session } from '../shared/session.ts'
+import { inTransaction, type Session } from '../shared/session.ts'
 import { describeColumn, keptType } from '../shared/type-names.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns, toTypes } from './load-tables.ts'
@@ -91,17 +91,16 @@ class LoadAttempt implements Load {
     const { context, owner } = this.#input
     await context.fault('postgres.open.before')
     const { session } = this.#connection
-    await session.script('BEGIN')
-    const mark = await this.#connection.lockOwnMark()
-    this.#published = mark.published
-    this.#checkpoint = mark.checkpoint
-    if (!mark.published) {
+    await inTransaction(session, async () => {
+      const mark = await this.#connection.lockOwnMark()
+      this.#published = mark.published
+      this.#checkpoint = mark.checkpoint
+      if (mark.published) return
       if (this.#strategy === 'stage') this.#checkpoint = await prepareStage(session, owner, mark, context.resumable)
       else await dropStage(session, owner, mark)
-    }
-    await session.script('COMMIT')
+    })
     await sweepStages(session, owner)
-    await this.#openQueue(session)
+    await inTransaction(session, () => this.#openQueue(session))
     await context.fault('postgres.open.after')
   }
 
@@ -232,7 +231,8 @@ class LoadAttempt implements Load {
   async #reportSchema(changes: string[]): Promise<void> {
     const { context, target } = this.#input
     if (changes.length === 0 && (this.#schemaReported || context.schema !== null)) return
-    const columns = await readColumns(this.#connection.session, target)
+    const { session } = this.#connection
+    const columns = await inTransaction(session, () => readColumns(session, target))
     if (columns === null) return
     this.#schemaReported = true
     for (const change of changes) context.log.info(`${target.schema}.${target.table}: ${change}.`)
@@ -277,13 +277,13 @@ class LoadAttempt implements Load {
   async #cleanUp(): Promise<void> {
     const { owner, openSession } = this.#input
     const session = await openSession(AbortSignal.timeout(CLEAN_UP_MS))
-    await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
-    const mark = await lockMark(session, owner)
-    if (mark && isOwn(mark, owner) && !mark.published) {
+    await inTransaction(session, async () => {
+      await session.script("SET LOCAL lock_timeout = '1s'")
+      const mark = await lockMark(session, owner)
+      if (mark === null || !isOwn(mark, owner) || mark.published) return
       await session.script(`DROP TABLE IF EXISTS ${quoteTable(this.#stage)}`)
       await setStage(session, owner, { checkpoint: mark.checkpoint, stage: null, reset: true })
-    }
-    await session.script('COMMIT')
+    })
     await session.close()
   }
 }

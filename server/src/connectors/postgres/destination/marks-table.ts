@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable } from '../shared/names.ts'
-import type { Session } from '../shared/session.ts'
+import { inTransaction, type Session } from '../shared/session.ts'
 import { readBoolean } from '../shared/values.ts'
 
 export const marksTable = '_sluice_marks'
@@ -24,14 +24,22 @@ export function marksOf(schema: string): string {
  * take turns.
  */
 export async function ensureMarks(session: Session, schema: string): Promise<void> {
-  const [table] = await session.query(
-    `SELECT to_regclass($1) IS NOT NULL AS found,
+  const state = await inTransaction(session, async () => {
+    const [table] = await session.query(
+      `SELECT to_regclass($1) IS NOT NULL AS found,
             (SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname IN ('token', 'installation') AND NOT attisdropped) = 2 AS current`,
-    [marksOf(schema)],
-    { found: readBoolean, current: readBoolean },
-  )
-  if (table?.found) return table.current ? undefined : upgradeMarks(session, schema)
-  await session.script("BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('sluice marks', 0))")
+      [marksOf(schema)],
+      { found: readBoolean, current: readBoolean },
+    )
+    if (table?.found) return table.current ? 'current' : 'outdated'
+    await createMarks(session, schema)
+    return 'current'
+  })
+  if (state === 'outdated') await upgradeMarks(session, schema)
+}
+
+async function createMarks(session: Session, schema: string): Promise<void> {
+  await session.script("SELECT pg_advisory_xact_lock(hashtextextended('sluice marks', 0))")
   const [spaces] = await session.query('SELECT to_regnamespace($1) IS NOT NULL AS found', [quoteName(schema)], {
     found: readBoolean,
   })
@@ -42,8 +50,7 @@ export async function ensureMarks(session: Session, schema: string): Promise<voi
        cursor json, base_cursor json, published boolean NOT NULL, stage text, updated_at timestamptz NOT NULL DEFAULT now(),
        ${ADDED.join(', ')}
      ) WITH (fillfactor = 50);
-     COMMENT ON TABLE ${marksOf(schema)} IS 'How far Sluice has loaded each pipeline. Written together with the rows; keep it with them.';
-     COMMIT`,
+     COMMENT ON TABLE ${marksOf(schema)} IS 'How far Sluice has loaded each pipeline. Written together with the rows; keep it with them.'`,
   )
 }
 
@@ -55,9 +62,10 @@ async function upgradeMarks(session: Session, schema: string): Promise<void> {
   const change = `ALTER TABLE ${marksOf(schema)} ${ADDED.map((column) => `ADD COLUMN IF NOT EXISTS ${column}`).join(', ')}`
   for (let tries = 1; ; tries += 1) {
     try {
-      return await session.script(`BEGIN; SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'; ${change}; COMMIT`)
+      return await inTransaction(session, () =>
+        session.script(`SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'; ${change}`),
+      )
     } catch (error) {
-      await session.script('ROLLBACK')
       if (codeOf(error) === sqlState.insufficientPrivilege) throw notOwner(schema, change, error)
       if (codeOf(error) !== sqlState.lockNotAvailable || tries === TRIES) throw error
     }

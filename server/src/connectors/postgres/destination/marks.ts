@@ -19,7 +19,7 @@ import type { Json } from '../../../json/json.ts'
 import { ConnectorError } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteTable } from '../shared/names.ts'
-import type { Session } from '../shared/session.ts'
+import { inTransaction, type Session } from '../shared/session.ts'
 import { orNull, type RowOf, readBoolean, readInteger, readJson, readText } from '../shared/values.ts'
 import { marksOf, marksTable } from './marks-table.ts'
 
@@ -190,15 +190,15 @@ const TRIES = 90
  */
 export async function fence(session: Session, owner: MarkOwner): Promise<MarkRow | null> {
   for (let tries = 1; ; tries += 1) {
-    await session.script(`BEGIN; SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`)
     try {
-      const row = await takeMark(session, owner)
-      await session.script('COMMIT')
-      return row
+      return await inTransaction(session, async () => {
+        await session.script(`SET LOCAL lock_timeout = '${LOCK_WAIT_SECONDS}s'`)
+        return takeMark(session, owner)
+      })
     } catch (error) {
       if (codeOf(error) !== sqlState.lockNotAvailable || tries === TRIES) throw error
-      await session.script('ROLLBACK')
-      await endOlderAttempts(session, owner)
+      // Without the right to end it there is its own time-out to wait for.
+      await inTransaction(session, () => endOlderAttempts(session, owner)).catch(() => undefined)
     }
   }
 }
@@ -209,18 +209,16 @@ export function applicationOf(owner: MarkOwner): string {
 
 /**
  * Never newer ones: the session that holds the row may be our successor, and then this attempt has to stop. A session of
- * the same attempt is not ours, which has no other yet: it is of a worker that we replace, or of a connection we lost.
+ * the same attempt is not ours, which has no other yet: it is of a worker that we replace, or of a connection we lost. And
+ * only those in a transaction: a pooler's connection keeps the name of its last client, and may serve another by now.
  */
 export async function endOlderAttempts(session: Session, owner: MarkOwner): Promise<void> {
-  await session
-    .query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
-         AND CASE WHEN application_name ~ ('^sluice ' || $1 || ' [0-9]{1,18}[.][0-9]{1,9}$')
-                  THEN (substring(application_name FROM '([0-9]+)[.][0-9]+$')::bigint, substring(application_name FROM '[.]([0-9]+)$')::integer)
-                       <= ($2::bigint, $3::integer) END`,
-      [owner.pipeline_id, owner.seq, owner.attempt],
-    )
-    // Without the privilege to end it, wait for its own timeout.
-    .catch(() => {})
+  await session.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+       AND CASE WHEN application_name ~ ('^sluice ' || $1 || ' [0-9]{1,18}[.][0-9]{1,9}$')
+                THEN (substring(application_name FROM '([0-9]+)[.][0-9]+$')::bigint, substring(application_name FROM '[.]([0-9]+)$')::integer)
+                     <= ($2::bigint, $3::integer) END`,
+    [owner.pipeline_id, owner.seq, owner.attempt],
+  )
 }

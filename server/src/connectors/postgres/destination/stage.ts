@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
-import type { Session } from '../shared/session.ts'
+import { inTransaction, type Session } from '../shared/session.ts'
 import { readText } from '../shared/values.ts'
 import { type MarkOwner, type MarkRow, setStage, tableExists } from './marks.ts'
 import { marksOf } from './marks-table.ts'
@@ -78,25 +78,24 @@ export async function createStage(
 /** Drops stages that no mark names, and those of pipelines that have been inactive for days. */
 export async function sweepStages(session: Session, owner: MarkOwner): Promise<void> {
   const marks = marksOf(owner.schema)
-  const rows = await session.query(
-    `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
-       AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
-    [owner.schema, prefix],
-    { name: readText },
+  const rows = await inTransaction(session, () =>
+    session.query(
+      `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
+         AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
+      [owner.schema, prefix],
+      { name: readText },
+    ),
   )
   for (const { name } of rows) {
-    // Between the list and the drop a mark may have started to use it: check again while holding the lock.
-    await session.script("BEGIN; SET LOCAL lock_timeout = '1s'")
-    try {
+    await inTransaction(session, async () => {
+      await session.script("SET LOCAL lock_timeout = '1s'")
+      // Between the list and the drop a mark may have started to use it: check again.
       const [named] = await session.query(
         `SELECT FROM ${marks} WHERE stage = $1 AND updated_at > now() - interval '${abandonedAfter}'`,
         [name],
       )
       if (!named) await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: owner.schema, table: name })}`)
-      await session.script('COMMIT')
-    } catch {
-      await session.script('ROLLBACK')
-    }
+    }).catch(() => undefined)
   }
 }

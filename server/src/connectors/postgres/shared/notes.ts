@@ -24,6 +24,10 @@ their base type.
 \`ca\` for a private certificate authority, across networks you do not trust. Unix sockets, files named in an address, service files and
 password files are refused.
 
+**Poolers**: PgBouncer and similar poolers in transaction mode work, as in session mode. Every statement runs inside a transaction, and
+settings apply to that transaction only, so your application finds the pool's connections unchanged. A read uses one of them until it
+ends, or \`parallel\` of them for a large table if the pool has room. No \`ignore_startup_parameters\` is needed.
+
 A query is described before it runs and must be one SELECT. Table names in queries are resolved by the role's search path.
 A row may have at most 128 MB, and a server at most 250,000 tables.
 PostgreSQL 11 or later.
@@ -57,6 +61,9 @@ rows, and existing rows keep theirs. A replaced table is analyzed before it beco
 
 **Names** are kept as they are; names longer than 63 bytes are shortened and end in a hash. U+0000 and lone surrogates, which PostgreSQL
 cannot store, become U+FFFD, and the log counts them.
+
+**Poolers** in transaction mode work, as in session mode: settings, locks and temporary tables end with their transaction. One connection
+of the pool is enough.
 
 Several pipelines may write to one table: their checkpoints take turns. The role needs CREATE on the schema (which is created if the role
 may create it), and must own a table whose columns are to change. PostgreSQL 12 or later.

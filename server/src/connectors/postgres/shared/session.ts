@@ -1,7 +1,9 @@
 /**
- * A connection to PostgreSQL over a socket that `egress` has vetted. Every setting that affects how values are written
- * is pinned, and timeouts make the server drop a session whose client is gone: keep-alive for a dead machine,
- * idle-in-transaction for a stopped process, the connection check for one that left in the middle of a query.
+ * A connection to PostgreSQL over a socket that `egress` has vetted. There may be a pooler in transaction mode in between:
+ * it gives each transaction any one of its connections, and that connection to the tenant's application next. So every
+ * statement runs inside a transaction, all settings are pinned for that transaction only (pinned-settings.ts), and nothing
+ * outlives it: no session setting, named statement, temporary table or session lock. The only startup parameters are
+ * those that poolers track per client: user, database, application_name, client_encoding.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -10,48 +12,59 @@ import pg from 'pg'
 import type { Egress } from '../../../egress/policy.ts'
 import { ConnectorError } from '../../contract.ts'
 import { explainFailure, type Side } from './errors.ts'
+import { quoteText } from './names.ts'
+import { type PinnedOptions, pinSettingsSql } from './pinned-settings.ts'
 import type { Target } from './settings.ts'
 import { type RowOf, readRows, type Shape, textParsers } from './values.ts'
 import { MOST_SCRAM_ROUNDS, Violation } from './wire/frames.ts'
 import { GuardedSocket } from './wire/guarded-socket.ts'
 import { startTls } from './wire/tls.ts'
 
-export interface SessionOptions {
+export interface SessionOptions extends PinnedOptions {
   egress: Egress
   signal: AbortSignal
   side: Side
   /** Shown in pg_stat_activity; a later attempt uses it to find and end an earlier one. */
   application: string
   readOnly?: boolean
-  /** 0: none. */
-  statementTimeoutSeconds?: number
-  /** A transaction that only holds a snapshot may wait as long as its reader needs. 0: none. Default 60. */
-  idleInTransactionSeconds?: number
-  /** Names in a user's query are resolved by the role's search path; ours are always qualified. */
-  keepSearchPath?: boolean
+}
+
+interface TransactionOptions {
+  /** Sees one snapshot of the database from its first statement to its end. */
+  repeatable?: boolean
+  /** The snapshot that another session has exported. */
+  snapshot?: string
 }
 
 export interface Session {
   readonly client: pg.Client
   /** 180004 for 18.4. */
   readonly version: number
+  /** Begins a transaction with all settings pinned for it. Queries and scripts run only inside one. */
+  begin(options?: TransactionOptions): Promise<void>
+  /** Fails if the server rolled back instead. */
+  commit(): Promise<void>
+  rollback(): Promise<void>
   /** The rows, with the columns that `shape` names, converted to its types. */
   query<S extends Shape = Record<never, never>>(text: string, values?: unknown[], shape?: S): Promise<RowOf<S>[]>
   /** Several statements in one round trip, without parameters. */
   script(text: string): Promise<void>
   /** The error for an answer that no PostgreSQL server would give. */
   violation(reason: string): ConnectorError
-  /** Closes gracefully. Never throws. */
+  /** Closes gracefully, and rolls back what is open. Never throws. */
   close(): Promise<void>
   /** Drops the connection at once; the server rolls back what is open. */
   destroy(): void
 }
 
-/** From the first byte to the pinned settings. */
+/** From the first byte to the end of the login. */
 const openTimeoutMs = 15_000
+/** For BEGIN, which a server answers at once; a pooler may have to wait for a free connection first. */
+const beginTimeoutMs = 15_000
+/** A further reader that joins another's snapshot is optional, so its wait is short. */
+const joinTimeoutMs = 5000
 /** Added to the statement timeout, so that the server's own error can arrive first. */
 const silenceMarginMs = 60_000
-const defaultIdleSeconds = 60
 
 export async function openSession(target: Target, options: SessionOptions): Promise<Session> {
   try {
@@ -93,8 +106,14 @@ async function connect(target: Target, options: SessionOptions): Promise<Session
     const guarded = new GuardedSocket(await secure(socket, target), { violation, silence, silenceMs: null })
     stream = guarded
     const { client, version } = await login(guarded, target, options)
-    guarded.allowSilence(toSilence(options.statementTimeoutSeconds ?? 0))
-    return createSession({ client, version, destroy, guarded, violation: (reason) => violation(new Violation(reason)) })
+    return createSession({
+      client,
+      version,
+      destroy,
+      guarded,
+      options,
+      violation: (reason) => violation(new Violation(reason)),
+    })
   } catch (error) {
     destroy()
     if (late) throw new ConnectorError(side, `${describeTarget(target)} ${lateAnswer}`, { transient: true })
@@ -143,7 +162,6 @@ async function login(
   client.on('error', () => {})
   const version = watchVersion(client)
   await client.connect()
-  await pinSettings(client, version(), options)
   return { client, version: version() }
 }
 
@@ -160,31 +178,6 @@ function tlsOptions({ tls }: Target): ConnectionOptions {
     return { ...trusted, ...own, rejectUnauthorized: true, checkServerIdentity: () => undefined }
   }
   return { ...own, rejectUnauthorized: false }
-}
-
-async function pinSettings(client: pg.Client, version: number, options: SessionOptions): Promise<void> {
-  const settings: Record<string, string> = {
-    DateStyle: 'ISO, YMD',
-    IntervalStyle: 'postgres',
-    TimeZone: 'UTC',
-    bytea_output: 'hex',
-    client_encoding: 'UTF8',
-    extra_float_digits: '3',
-    standard_conforming_strings: 'on',
-    statement_timeout: `${options.statementTimeoutSeconds ?? 0}s`,
-    lock_timeout: '0',
-    // They are not read, and a trigger may raise one for every row.
-    client_min_messages: 'error',
-    idle_in_transaction_session_timeout: `${options.idleInTransactionSeconds ?? defaultIdleSeconds}s`,
-    tcp_keepalives_idle: '30',
-    tcp_keepalives_interval: '10',
-    tcp_keepalives_count: '3',
-  }
-  if (version >= 140000) settings.client_connection_check_interval = '5s'
-  if (options.readOnly) settings.default_transaction_read_only = 'on'
-  if (!options.keepSearchPath) settings.search_path = 'pg_catalog'
-  const calls = Object.entries(settings).map(([name, value]) => `pg_catalog.set_config('${name}', '${value}', false)`)
-  await client.query(`SELECT ${calls.join(', ')}`)
 }
 
 /** 180004 for 18.4, as the server reports it at startup; 0 if it reports nothing of the kind. */
@@ -204,31 +197,80 @@ function watchVersion(client: pg.Client): () => number {
 
 interface SessionParts extends Pick<Session, 'client' | 'version' | 'destroy' | 'violation'> {
   guarded: GuardedSocket
+  options: SessionOptions
 }
 
-function createSession({ client, version, destroy, violation, guarded }: SessionParts): Session {
+function createSession({ client, version, destroy, violation, guarded, options }: SessionParts): Session {
+  const silenceMs = toSilence(options.statementTimeoutSeconds ?? 0)
+  const pinned = pinSettingsSql(version, options)
+  let inTransaction = false
   /** A server that breaks the rules between two queries is reported by the next one. */
   const report = (error: unknown): never => {
     throw guarded.failure ?? error
+  }
+  const requireTransaction = (): void => {
+    if (!inTransaction) throw new ConnectorError('internal', 'A statement was about to run outside of a transaction')
   }
   return {
     client,
     version,
     violation,
+    async begin(wanted = {}) {
+      guarded.allowSilence(wanted.snapshot === undefined ? beginTimeoutMs : joinTimeoutMs)
+      await client.query(`${beginSql(wanted, options.readOnly === true)}; ${pinned}`).catch(report)
+      guarded.allowSilence(silenceMs)
+      if (client.getTransactionStatus() !== 'T') throw violation('it did not begin a transaction when it was asked to')
+      inTransaction = true
+    },
+    async commit() {
+      requireTransaction()
+      const { command } = await client.query('COMMIT').catch(report)
+      inTransaction = false
+      if (command !== 'COMMIT')
+        throw new ConnectorError('internal', 'A transaction was rolled back instead of committed')
+    },
+    async rollback() {
+      inTransaction = false
+      await client.query('ROLLBACK').catch(report)
+    },
     async query<S extends Shape>(text: string, values: unknown[] = [], shape?: S) {
+      requireTransaction()
       const { rows } = await client.query<Record<string, string | null>>(text, values).catch(report)
       const read = readRows(rows, shape ?? ({} as S))
       if (Array.isArray(read)) return read
       throw violation(`it answered a query without a valid value for the column ${read.wrong}`)
     },
     async script(text) {
+      requireTransaction()
       await client.query(text).catch(report)
     },
     async close() {
       const late = setTimeout(destroy, 2000)
+      // A pooler drops a connection of its own whose client left in the middle of a transaction.
+      if (inTransaction) await client.query('ROLLBACK').catch(() => {})
       await client.end().catch(() => {})
       clearTimeout(late)
     },
     destroy,
+  }
+}
+
+function beginSql({ repeatable, snapshot }: TransactionOptions, readOnly: boolean): string {
+  const level = repeatable || snapshot !== undefined ? 'REPEATABLE READ' : 'READ COMMITTED'
+  const begin = `BEGIN ISOLATION LEVEL ${level}${readOnly ? ' READ ONLY' : ''}`
+  return snapshot === undefined ? begin : `${begin}; SET TRANSACTION SNAPSHOT ${quoteText(snapshot)}`
+}
+
+/** The work in a transaction of its own. */
+export async function inTransaction<T>(session: Session, work: () => Promise<T>): Promise<T> {
+  await session.begin()
+  try {
+    const result = await work()
+    await session.commit()
+    return result
+  } catch (error) {
+    // What went wrong is told; a connection that is lost rolls back by itself.
+    await session.rollback().catch(() => undefined)
+    throw error
   }
 }

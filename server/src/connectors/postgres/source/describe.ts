@@ -1,6 +1,6 @@
 /** Describes a stream before it is read: columns, primary key, possible cursor columns and estimated rows. */
 import type { Column, StreamDescription } from '../../contract.ts'
-import type { Session } from '../shared/session.ts'
+import { inTransaction, type Session } from '../shared/session.ts'
 import { describeColumn } from '../shared/type-names.ts'
 import { describeStream, type Relation } from './relation.ts'
 
@@ -16,7 +16,8 @@ export async function describeAll(
   const described: StreamDescription[] = []
   for (const stream of streams) {
     try {
-      described.push(toDescription(stream, await describeStream(session, stream, queries)))
+      const relation = await inTransaction(session, () => describeStream(session, stream, queries))
+      described.push(toDescription(stream, relation))
     } catch (error) {
       if (streams.length === 1) throw error
       described.push({ stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null })

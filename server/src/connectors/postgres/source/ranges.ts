@@ -3,13 +3,10 @@
  * together they see exactly what one session would have seen. Pages arrive in no order.
  */
 
-import { quoteText } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readText } from '../shared/values.ts'
 import type { Rows } from './copy-out.ts'
 import { copyOut } from './copy-out.ts'
-
-export const beginReading = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 /**
  * 32 MB of table: large enough that fetching the next range costs nothing, small enough that all sessions finish
@@ -27,13 +24,10 @@ export async function exportSnapshot(session: Session): Promise<string | null> {
     const [row] = await session.query('SELECT pg_export_snapshot() AS id', [], { id: readText })
     return row?.id ?? null
   } catch {
-    await session.script(`ROLLBACK; ${beginReading}`)
+    await session.rollback()
+    await session.begin({ repeatable: true })
     return null
   }
-}
-
-export async function importSnapshot(session: Session, id: string): Promise<void> {
-  await session.script(`${beginReading}; SET TRANSACTION SNAPSHOT ${quoteText(id)}`)
 }
 
 /** `buildSql` gets the WHERE clause of a range. */

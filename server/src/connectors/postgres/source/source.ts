@@ -15,13 +15,13 @@ import {
 } from '../../contract.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
-import { describeTarget, openSession, type Session } from '../shared/session.ts'
+import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { copyOut, type Rows } from './copy-out.ts'
 import { describeAll } from './describe.ts'
 import { planIncremental } from './incremental.ts'
 import { buildCopy, projectColumns } from './projection.ts'
-import { beginReading, exportSnapshot, importSnapshot, readRanges, worthSplitting } from './ranges.ts'
+import { exportSnapshot, readRanges, worthSplitting } from './ranges.ts'
 import { describeStream, listRelations, type Relation, requireReadable } from './relation.ts'
 
 const settings = Type.Object(
@@ -98,14 +98,19 @@ export const postgresSource: Source<typeof settings> = {
   async check(context) {
     const { stream, config } = context
     await withSession(context, async (session) => {
-      await session.query('SELECT 1')
-      for (const name of Object.keys(config.queries)) await describeStream(session, name, config.queries)
-      if (stream !== null) await requireReadable(session, stream, await describeStream(session, stream, config.queries))
+      await inTransaction(session, async () => {
+        await session.query('SELECT 1')
+        for (const name of Object.keys(config.queries)) await describeStream(session, name, config.queries)
+        if (stream !== null)
+          await requireReadable(session, stream, await describeStream(session, stream, config.queries))
+      })
     })
   },
 
   async listStreams(context) {
-    const tables = await withSession(context, (session) => listRelations(session, context.config.schemas))
+    const tables = await withSession(context, (session) =>
+      inTransaction(session, () => listRelations(session, context.config.schemas)),
+    )
     return [...Object.keys(context.config.queries).sort(), ...tables]
   },
 
@@ -149,7 +154,7 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
   const { encoding } = context
   const session = await openSourceSession(context)
   try {
-    await session.script(beginReading)
+    await session.begin({ repeatable: true })
     const relation = await describeStream(session, context.stream, context.config.queries)
     if (context.sync.mode === 'incremental') {
       const { sync, columns, state, resume, log } = context
@@ -179,7 +184,7 @@ async function openMore(context: ReadContext<Settings>, first: Session, relation
     while (sessions.length < wanted) {
       const session = await openSourceSession(context)
       sessions.push(session)
-      await importSnapshot(session, snapshot)
+      await session.begin({ snapshot })
     }
   } catch (error) {
     // One session can read it all: a server with few connections left is no reason to fail.
