@@ -325,6 +325,13 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
   schema: Column[] | null
   /** Stores the pipeline's schema and tells its owner what changed. */
   saveSchema(columns: Column[], changes: string[]): void
+  /**
+   * Asks for a checkpoint as soon as the source has a place to go on from, also while it gives nothing: at once where its
+   * last page had a cursor or it cannot resume. For a destination that holds a transaction open since the last one.
+   */
+  requestCheckpoint(): void
+  /** Absent: as many bytes of rows may wait in memory as the destination thinks right. */
+  holdBytes?: number
 }
 
 export interface FenceContext<Settings = Record<string, unknown>> extends Context<Settings> {

@@ -27,6 +27,8 @@ export interface Attempt {
   columns: Column[] | null
   /** Whether this reading can resume from a cursor. */
   resumable: boolean
+  /** Of the destination to the reader (contract.ts). */
+  requestCheckpoint(): void
 }
 
 export function openAttempt(job: Job, host: Host, endpoints: Endpoints, start: Start): Attempt {
@@ -47,6 +49,7 @@ export function openAttempt(job: Job, host: Host, endpoints: Endpoints, start: S
     encoding: start.encoding ?? chooseEncoding(job, endpoints),
     columns: start.doubtful?.columns ?? null,
     resumable: endpoints.source.capabilities.resumable,
+    requestCheckpoint() {},
   }
 }
 

@@ -73,5 +73,7 @@ export function loadContext(attempt: Attempt): LoadContext {
     resumable,
     schema,
     saveSchema: (kept, changes) => host.saveSchema(kept, changes),
+    requestCheckpoint: () => attempt.requestCheckpoint(),
+    ...(host.holdBytes === undefined ? {} : { holdBytes: host.holdBytes }),
   }
 }

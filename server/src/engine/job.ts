@@ -95,6 +95,8 @@ export interface Host {
   saveSchema(columns: Column[], changes: string[]): void
   /** If absent, the engine's own sizes apply (checkpoints.ts). Tests use it to make checkpoints small. */
   checkpointEvery?: { bytes: number; records: number; ms: number }
+  /** If absent, the destination's own limit applies. Tests use it to make the destination spill at once. */
+  holdBytes?: number
   /** Creates the source of a job whose source is custom. */
   resolveSource?(source: JobSource): Promise<Source>
   /** Only for tests that bring their own destination; by default the registry is used. */

@@ -30,6 +30,14 @@ export class PageReader {
   readonly #choose: ((page: Page) => Page) | null
   #number: number
   #cursor: Json
+  /** The last page had a cursor, so that a checkpoint may follow it. */
+  #atCursor = false
+  /** Some page had none: how long the next checkpoint takes is up to the source. */
+  #sparse = false
+  #waiting = false
+  #asked = false
+  /** The checkpoint that was asked for while the source gave nothing. */
+  #begun: Promise<void> | null = null
 
   constructor(attempt: Attempt, channel: Channel<Item>) {
     const { job, endpoints } = attempt
@@ -39,6 +47,7 @@ export class PageReader {
     this.#choose = engineChooses(job, endpoints.source) ? columnChooser(job.columns) : null
     this.#number = attempt.start.doubtful?.checkpoint ?? attempt.checkpoint
     this.#cursor = attempt.cursor
+    attempt.requestCheckpoint = () => this.#answerRequest()
   }
 
   async readAll(reading: Reading): Promise<void> {
@@ -46,27 +55,54 @@ export class PageReader {
     const pages = followPages(reading.pages, signal)
     try {
       while (true) {
+        this.#waiting = true
         const { value: page, done } = await pages.next().catch(blame(host, 'source'))
+        this.#waiting = false
+        await this.#begun
         if (done) break
         // An earlier attempt read everything; what the source returns after its last cursor is already loaded.
         if (!start.done) await this.#take(page)
       }
     } finally {
+      this.#waiting = false
       // If the stage or the loader failed, the source still has to release its resources.
       await pages.return(undefined)
     }
     await this.#end()
   }
 
+  /** Between two pages only: a page in hand is taken first. */
+  #answerRequest(): void {
+    this.#asked = true
+    if (!this.#waiting || !this.#mayCheckpoint()) return
+    this.#begun = this.#beginCheckpoint(false).catch((error) => this.#attempt.stop(error))
+  }
+
+  #mayCheckpoint(): boolean {
+    return this.#rule.pending() && (this.#atCursor || !this.#attempt.resumable)
+  }
+
   async #take(page: Page): Promise<void> {
     const { host, stage, counts, resumable } = this.#attempt
+    if (resumable && page.cursor === undefined) await this.#noticeSparse()
+    this.#atCursor = page.cursor !== undefined
     const chosen = this.#choose ? chooseColumns(this.#choose, page) : page
     counts.records_read += page.records
     if (page.cursor !== undefined) this.#cursor = page.cursor
     await stage.append(chosen.bytes, chosen.records).catch(blame(host, 'internal'))
     await this.#channel.push({ page: chosen }, chosen.bytes.length)
     this.#rule.add(chosen.bytes.length, chosen.records)
-    if ((page.cursor !== undefined || !resumable) && this.#rule.due()) await this.#beginCheckpoint(false)
+    if (this.#mayCheckpoint() && (this.#asked || this.#rule.due())) await this.#beginCheckpoint(false)
+  }
+
+  /**
+   * So far every page had a cursor, and the destination could count on a checkpoint whenever it asks for one. Before the
+   * first page of which that is not true it gets one, and nothing that it holds open has to wait for the next cursor.
+   */
+  async #noticeSparse(): Promise<void> {
+    if (this.#sparse) return
+    this.#sparse = true
+    if (this.#mayCheckpoint()) await this.#beginCheckpoint(false)
   }
 
   /** If batches may be resent, we must record that everything was read, even if nothing more came. */
@@ -80,6 +116,7 @@ export class PageReader {
   async #beginCheckpoint(done: boolean): Promise<void> {
     const { host, stage, counts } = this.#attempt
     this.#rule.begin()
+    this.#asked = false
     await host.fault('seal:before')
     this.#number += 1
     const sealed = stage.seal(this.#number)

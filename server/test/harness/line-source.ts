@@ -7,12 +7,14 @@ let made = 0
 export interface LineSourceOptions {
   resumable?: boolean
   pageRecords?: number
+  /** Only every n-th page has a cursor. */
+  cursorEvery?: number
   /** Called before each page with the number of records so far. */
   beforePage?: (given: number) => Promise<void> | void
 }
 
 export function lineSource(lines: readonly string[], options: LineSourceOptions = {}): Source {
-  const { resumable = true, pageRecords = 100, beforePage } = options
+  const { resumable = true, pageRecords = 100, cursorEvery = 1, beforePage } = options
   return {
     kind: 'source',
     name: `lines_${++made}`,
@@ -40,13 +42,15 @@ export function lineSource(lines: readonly string[], options: LineSourceOptions 
     async read({ state, resume, signal }) {
       async function* pages(): AsyncGenerator<Page> {
         let at = ((resume ?? state) as { line: number } | null)?.line ?? 0
+        let pages = 0
         while (at < lines.length) {
           await beforePage?.(at)
           signal.throwIfAborted()
           const page = lines.slice(at, at + pageRecords)
           at += page.length
           const bytes = Buffer.from(page.map((line) => `${line}\n`).join(''))
-          yield { bytes, records: page.length, cursor: { line: at } }
+          pages += 1
+          yield { bytes, records: page.length, ...(pages % cursorEvery === 0 ? { cursor: { line: at } } : {}) }
         }
       }
       return { columns: null, pages: pages() }

@@ -60,6 +60,8 @@ export interface AttemptOptions {
   refreshTokens?: RefreshTokens
   /** A checkpoint after so many records. */
   checkpointRecords?: number
+  /** How much of a checkpoint the destination may hold in memory. */
+  holdBytes?: number
 }
 
 export interface Attempt {
@@ -161,6 +163,7 @@ export async function openRunBench(): Promise<RunBench> {
       ...(options.checkpointRecords
         ? { checkpointEvery: { bytes: Number.MAX_SAFE_INTEGER, records: options.checkpointRecords, ms: 3_600_000 } }
         : {}),
+      ...(options.holdBytes === undefined ? {} : { holdBytes: options.holdBytes }),
       resolveSource: async (source) => sources.get(source.name)!,
       resolveDestination: (name) => (options.destination?.name === name ? options.destination : undefined),
     }

@@ -21,18 +21,20 @@ export interface LoadTable {
 
 export interface Loader {
   write(item: QueueItem): Promise<void>
-  /** Ends the COPY; the rows are in the table. */
-  finish(): Promise<void>
+  /** Ends the COPY; the rows are in the table. Returns how many were written in all. */
+  finish(): Promise<number>
 }
 
 export function createLoader(session: Session, signal: AbortSignal, table: LoadTable): Loader {
   let copy: CopyIn | null = null
   let columnsOfCopy = ''
+  let written = 0
 
-  async function finish(): Promise<void> {
+  async function finish(): Promise<number> {
     const ending = copy
     copy = null
-    await ending?.finish()
+    written += (await ending?.finish()) ?? 0
+    return written
   }
 
   /** COPY does not accept an empty column list. Each row is just its newline. */
@@ -40,6 +42,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
     await finish()
     await reconcile(session, signal, table, [])
     await session.script(`INSERT INTO ${table.sql} SELECT FROM generate_series(1, ${count})`)
+    written += count
   }
 
   return {
@@ -58,7 +61,7 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
   }
 }
 
-function needsChange(have: Map<string, string> | null, columns: readonly TableColumn[]): boolean {
+export function needsChange(have: Map<string, string> | null, columns: readonly TableColumn[]): boolean {
   if (have === null) return true
   return columns.some(({ name, type, was }) => {
     const is = have.get(name)
@@ -74,17 +77,26 @@ export async function reconcile(
   columns: readonly TableColumn[],
 ): Promise<void> {
   table.columns ??= await table.create(columns)
-  const have = table.columns
-  const statements: string[] = []
-  for (const column of columns) {
-    const type = have.get(column.name)
-    if (type === undefined) statements.push(addColumnSql(table.name, column))
-    else if ((type !== column.type && type === column.was) || isWidening(type, column.type))
-      statements.push(widenColumnSql(table.name, column, type))
-    else continue
-    have.set(column.name, column.type)
-  }
+  const statements = changeColumnsSql(table.name, table.columns, columns)
   if (statements.length === 0) return
   const text = statements.join('; ').replaceAll(quoteTable(table.name), table.sql)
   await withLock(session, signal, table.name.table, () => session.script(text))
+}
+
+/** The statements that make a table of the columns `have` hold others too; `have` is changed with them. */
+export function changeColumnsSql(
+  name: TableName,
+  have: Map<string, string>,
+  columns: readonly TableColumn[],
+): string[] {
+  const statements: string[] = []
+  for (const column of columns) {
+    const type = have.get(column.name)
+    if (type === undefined) statements.push(addColumnSql(name, column))
+    else if ((type !== column.type && type === column.was) || isWidening(type, column.type))
+      statements.push(widenColumnSql(name, column, type))
+    else continue
+    have.set(column.name, column.type)
+  }
+  return statements
 }

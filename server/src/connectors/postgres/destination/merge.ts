@@ -6,8 +6,7 @@ import { ConnectorError, type RunLog } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import { ordinalColumn } from './stage.ts'
-import { insertSql, readAlwaysIdentities, type TableColumn } from './table.ts'
+import { insertSql, ordinalColumn, readAlwaysIdentities, type TableColumn } from './table.ts'
 
 /** A temporary table with the columns of the records; it goes with the transaction. */
 export const mergeTable = 'pg_temp._sluice_merge'
@@ -77,7 +76,7 @@ export function checkKey(columns: readonly TableColumn[], key: readonly string[]
 }
 
 /** ON CONFLICT needs a unique index on exactly the key. */
-async function ensureUnique(session: Session, target: TableName, key: readonly string[]): Promise<void> {
+export async function ensureUnique(session: Session, target: TableName, key: readonly string[]): Promise<void> {
   const [found] = await session.query(
     `SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate
        AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = ${key.length}

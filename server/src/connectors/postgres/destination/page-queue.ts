@@ -21,7 +21,7 @@ export interface QueueItem {
 
 export interface PageQueue {
   readonly shape: Shape
-  /** Bytes of waiting rows. */
+  /** Bytes of waiting rows, including those not handed over yet. */
   readonly size: number
   add(page: Page): void
   /** Everything that waits, in order. */
@@ -58,7 +58,7 @@ export function createPageQueue(options: QueueOptions): PageQueue {
   return {
     shape,
     get size() {
-      return size
+      return size + adder.pending()
     },
     add(page) {
       rows += page.records
@@ -89,6 +89,8 @@ export function createPageQueue(options: QueueOptions): PageQueue {
 
 interface Adder {
   add(page: Page): void
+  /** Bytes of rows that were added and not queued yet. */
+  pending(): number
   flush(): void
   report(): string[]
 }
@@ -116,6 +118,7 @@ function createRowAdder(
       }
       queue({ rows: whole ? bytes : pickFields(bytes, kept), columns })
     },
+    pending: () => 0,
     flush() {},
     report: () => [],
   }
@@ -173,6 +176,7 @@ function createJsonAdder(
       }
       if (waiting > 0 && encoder.pending >= FLUSH_BYTES) flush()
     },
+    pending: () => (waiting === 0 ? 0 : encoder.pending),
     flush,
     report: () => [
       ...(encoder.replaced > 0

@@ -8,10 +8,18 @@ import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { withLock } from './locks.ts'
-import { checkKey, findChangeable, mergeRows } from './merge.ts'
-import { ordinalColumn } from './stage.ts'
+import type { MarkRow } from './marks.ts'
+import { checkKey, ensureUnique, findChangeable, mergeRows } from './merge.ts'
 import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlderSnapshots } from './swap.ts'
-import { addColumnSql, createTableSql, insertSql, readColumns, type TableColumn, widenColumnSql } from './table.ts'
+import {
+  addColumnSql,
+  createTableSql,
+  insertSql,
+  ordinalColumn,
+  readColumns,
+  type TableColumn,
+  widenColumnSql,
+} from './table.ts'
 import { isWidening } from './widening.ts'
 
 interface PublishInput {
@@ -23,13 +31,50 @@ interface PublishInput {
   stage: TableName
   /** Columns for a target that does not exist yet, if no rows came. */
   columns: readonly TableColumn[]
-  /** The transaction that last changed the mark: all staged rows are at least that old. */
-  staged_by: string
   fault(point: string): Promise<void> | void
 }
 
-/** Inside the open transaction, whose first statement took the mark. Returns what changed in the table. */
-export async function publishStage(input: PublishInput): Promise<string[]> {
+/**
+ * What the table needs before staged rows are moved into it, in a short transaction before the one that moves them: that
+ * takes as long as there are rows, and nobody could read the table meanwhile. Returns what changed.
+ */
+export async function prepareTarget(input: PublishInput, mark: MarkRow): Promise<string[]> {
+  const { session, sync, target, stage } = input
+  const [existing, staged] = [await readColumns(session, target), await readColumns(session, stage)]
+  if (existing === null || staged === null || !(await hasRows(session, stage))) return []
+  const columns = staged.filter(({ name }) => name !== ordinalColumn)
+  if (sync.write === 'replace' && (await willSwap(input, mark, existing, columns))) return []
+  if (sync.write === 'upsert') checkKey(columns, sync.primary_key)
+  const { statements, changes } = planChanges(input, existing, columns)
+  if (statements.length > 0) await session.script(statements.join('; '))
+  if (sync.write === 'upsert') await ensureUnique(session, target, sync.primary_key)
+  return changes
+}
+
+/** Whether the stage can take the place of the table as things are now. */
+async function willSwap(
+  input: PublishInput,
+  mark: MarkRow,
+  existing: readonly TableColumn[],
+  staged: readonly TableColumn[],
+): Promise<boolean> {
+  const { session, signal, target } = input
+  // All staged rows are at least as old as the transaction that changed the mark last.
+  return (await maySwap(session, target, existing, staged)) && waitForOlderSnapshots(session, signal, mark.changed_by)
+}
+
+async function maySwap(
+  session: Session,
+  target: TableName,
+  existing: readonly TableColumn[],
+  staged: readonly TableColumn[],
+): Promise<boolean> {
+  const have = new Set(staged.map(({ name }) => name))
+  return existing.every(({ name }) => have.has(name)) && (await findSwapObstacles(session, target)).length === 0
+}
+
+/** Inside the open transaction that has taken the mark, which is given as it was before. Returns what changed in the table. */
+export async function publishStage(input: PublishInput, mark: MarkRow): Promise<string[]> {
   const { session, stage, sync, target } = input
   const staged = await readColumns(session, stage)
   const rows = staged !== null && (await hasRows(session, stage))
@@ -39,7 +84,7 @@ export async function publishStage(input: PublishInput): Promise<string[]> {
     return publishNothing(input, existing)
   }
   const columns = staged.filter(({ name }) => name !== ordinalColumn)
-  if (sync.write === 'replace') return replaceRows(input, existing, columns)
+  if (sync.write === 'replace') return replaceRows(input, mark, existing, columns)
   if (sync.write === 'upsert') checkKey(columns, sync.primary_key)
   const changes = await matchTarget(input, existing, columns)
   if (sync.write === 'upsert')
@@ -81,14 +126,25 @@ async function publishNothing(
 
 /** Makes the target able to hold what was staged: creates it, adds and widens columns. */
 async function matchTarget(
-  { session, signal, target, sync, columns }: PublishInput,
+  input: PublishInput,
   existing: TableColumn[] | null,
   staged: readonly TableColumn[],
 ): Promise<string[]> {
+  const { session, signal, target, sync } = input
   if (existing === null) {
     await session.script(createTableSql(target, staged, sync.write === 'upsert' ? sync.primary_key : []))
     return [`created table ${target.schema}.${target.table}`]
   }
+  const { statements, changes } = planChanges(input, existing, staged)
+  if (statements.length > 0) await withLock(session, signal, target.table, () => session.script(statements.join('; ')))
+  return changes
+}
+
+function planChanges(
+  { target, columns }: PublishInput,
+  existing: readonly TableColumn[],
+  staged: readonly TableColumn[],
+): { statements: string[]; changes: string[] } {
   const have = new Map(existing.map(({ name, type }) => [name, type]))
   const were = new Map(columns.map(({ name, was }) => [name, was]))
   const statements: string[] = []
@@ -103,12 +159,12 @@ async function matchTarget(
       changes.push(`widened column ${column.name} from ${type} to ${column.type}`)
     }
   }
-  if (statements.length > 0) await withLock(session, signal, target.table, () => session.script(statements.join('; ')))
-  return changes
+  return { statements, changes }
 }
 
 async function replaceRows(
   input: PublishInput,
+  mark: MarkRow,
   existing: TableColumn[] | null,
   staged: readonly TableColumn[],
 ): Promise<string[]> {
@@ -118,10 +174,7 @@ async function replaceRows(
     await session.script(`ALTER TABLE ${quoteTable(stage)} RENAME TO ${quoteName(target.table)}`)
     return [`created table ${target.schema}.${target.table}`]
   }
-  const have = new Set(staged.map(({ name }) => name))
-  const complete = existing.every(({ name }) => have.has(name))
-  const mayTakeItsPlace = async () => complete && (await findSwapObstacles(session, target)).length === 0
-  if ((await mayTakeItsPlace()) && (await waitForOlderSnapshots(session, signal, input.staged_by))) {
+  if (await willSwap(input, mark, existing, staged)) {
     const renames = await copyIndexes(session, target, stage)
     await analyze(session, stage)
     await copyProperties(session, target, stage)
@@ -129,7 +182,7 @@ async function replaceRows(
     const swapped = await withLock(session, signal, target.table, async () => {
       await session.script(`LOCK TABLE ${quoteTable(target)} IN ACCESS EXCLUSIVE MODE`)
       // A view may have been created while the indexes were built.
-      if (!(await mayTakeItsPlace())) return false
+      if (!(await maySwap(session, target, existing, staged))) return false
       await swapTables(session, target, stage, renames)
       return true
     })

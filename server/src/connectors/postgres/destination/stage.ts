@@ -1,25 +1,13 @@
 /**
  * Staging tables: rows of a run that are not visible yet, in a table next to the target named after pipeline, run and
- * attempt. A mark names the one it uses; a table that no mark names is orphaned and gets swept.
+ * attempt. A mark names the one it uses.
  */
-import { createHash } from 'node:crypto'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
-import { inTransaction, type Session } from '../shared/session.ts'
-import { readText } from '../shared/values.ts'
+import type { Session } from '../shared/session.ts'
 import { type MarkOwner, type MarkRow, setStage, tableExists } from './marks.ts'
-import { marksOf } from './marks-table.ts'
+import { stageName } from './own-tables.ts'
 import { findSwapObstacles } from './swap.ts'
-import { readColumns, type TableColumn } from './table.ts'
-
-const prefix = '_sluice_s_'
-/** Orders the records of a staged upsert, because their physical order does not. */
-export const ordinalColumn = '_sluice_n'
-const abandonedAfter = '7 days'
-
-export function stageName(owner: MarkOwner): string {
-  const pipeline = createHash('sha256').update(owner.pipeline_id).digest('hex').slice(0, 16)
-  return `${prefix}${pipeline}_${owner.seq}_${owner.attempt}_${owner.token.slice(0, 8)}`
-}
+import { ordinalColumn, readColumns, type TableColumn } from './table.ts'
 
 /**
  * Prepares the stage of a new attempt, in the transaction that holds the mark. If the source resumes, the rows staged
@@ -73,29 +61,4 @@ export async function createStage(
   const parts = options.columns.map(({ name, type }) => `${quoteName(name)} ${type}`)
   if (options.ordered) parts.push(`${quoteName(ordinalColumn)} int8 GENERATED ALWAYS AS IDENTITY (CACHE 1000)`)
   await session.script(`CREATE TABLE ${quoteTable(stage)} (${parts.join(', ')})`)
-}
-
-/** Drops stages that no mark names, and those of pipelines that have been inactive for days. */
-export async function sweepStages(session: Session, owner: MarkOwner): Promise<void> {
-  const marks = marksOf(owner.schema)
-  const rows = await inTransaction(session, () =>
-    session.query(
-      `SELECT c.relname::text AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-       WHERE n.nspname = $1 AND c.relkind = 'r' AND starts_with(c.relname::text, $2) AND pg_has_role(c.relowner, 'USAGE')
-         AND NOT EXISTS (SELECT FROM ${marks} WHERE stage = c.relname AND updated_at > now() - interval '${abandonedAfter}')`,
-      [owner.schema, prefix],
-      { name: readText },
-    ),
-  )
-  for (const { name } of rows) {
-    await inTransaction(session, async () => {
-      await session.script("SET LOCAL lock_timeout = '1s'")
-      // Between the list and the drop a mark may have started to use it: check again.
-      const [named] = await session.query(
-        `SELECT FROM ${marks} WHERE stage = $1 AND updated_at > now() - interval '${abandonedAfter}'`,
-        [name],
-      )
-      if (!named) await session.script(`DROP TABLE IF EXISTS ${quoteTable({ schema: owner.schema, table: name })}`)
-    }).catch(() => undefined)
-  }
 }

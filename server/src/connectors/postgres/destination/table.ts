@@ -12,6 +12,9 @@ export interface TableColumn {
   was?: string | undefined
 }
 
+/** Orders records of which the last one per key wins, because their physical order does not. */
+export const ordinalColumn = '_sluice_n'
+
 /** Null if there is no such table. Generated columns are left out, because they cannot be written. */
 export async function readColumns(session: Session, name: TableName): Promise<TableColumn[] | null> {
   const rows = await session.query(

@@ -50,6 +50,11 @@ the old rows. A run without any records leaves the old rows too, unless \`allow_
 A source that cannot resume is staged in append and upsert as well, and published at its end. Tables that begin with
 \`_sluice_s_\` are such stages; later runs drop them.
 
+**Slow sources** keep no transaction open while they read. A custom source that rarely sets \`self.state\` is held in memory up to 4 MB,
+then written to an unlogged table that begins with \`_sluice_b_\`, in short transactions; the checkpoint moves its rows and drops it. Any
+other source gets a checkpoint after five seconds at the latest once its transaction has begun. \`ALTER TABLE\` runs before the rows, in a
+transaction of its own that waits one second for its lock, steps back so that readers get past, and tries again.
+
 **Types** come from the source where it has them, else from the values, without loss: integers are int8 or numeric, decimals numeric
 with every digit, ISO 8601 strings date, timestamp or timestamptz (as an instant: the offset it was written in is not kept), nested
 values jsonb, everything else text. A field that was only null so far has no column yet. With \`schema_change\` evolve, new fields add columns,
