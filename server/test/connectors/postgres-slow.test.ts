@@ -36,7 +36,9 @@ describe('a slow source', () => {
   const countOf = async (table: string) => (await p.query(`SELECT count(*)::int4 AS n FROM ${table}`))[0]!.n
 
   for (const [name, sync] of Object.entries(syncs)) {
-    it(`${name}: that rarely has a cursor keeps no transaction open, and locks nobody out`, async () => {
+    it(`${name}: that rarely has a cursor keeps no transaction open, and locks nobody out`, {
+      timeout: 60_000,
+    }, async () => {
       const table = `rare_${name}`
       await p.query(`CREATE TABLE ${table} (id int8 ${name === 'upsert' ? 'PRIMARY KEY' : ''}, n int8, bulk text)`)
       await p.query(`INSERT INTO ${table} VALUES (-1, 0, 'old')`)

@@ -9,9 +9,15 @@ names in \`queries\`. Every read is one read-only transaction with one consisten
 
 **Incremental** reads in the order of \`cursor_field\`, and resumes after its last checkpoint. Rows that share the last value are
 distinguished by the primary key (or all columns), so none is lost or read twice, including those that arrive later with the same value.
-If more than 5,000 rows share one value, that list is truncated, and the log says so. Rows without a value are read in the first run only. Rows that
-arrive late, with a value lower than the last, need \`lookback_seconds\`, which reads that much of the past again and therefore needs
-\`write\` upsert. An index on the cursor column keeps the reads short.
+If more than 5,000 rows share one value, that list is truncated, and the log says so. Rows without a value are read in the first run
+only; later runs count them and warn. A text column is a poor cursor, because 10 sorts before 9, and the log says so.
+
+Transactions that take a number or a time and commit late are not lost: the read first notes the highest value, then waits until every
+transaction that has written to the tables of the stream has ended (at most \`wait_for_writers_seconds\`), then reads up to that value.
+If one does not end in time, the log says which rows could be missed. On a standby, writers cannot be seen, and the log says so too.
+Not covered are sequences with a CACHE, and values that a program takes before it starts to write. Rows that arrive even later with a
+value lower than the last need \`lookback_seconds\`, which reads that much of the past again and therefore needs \`write\` upsert.
+An index on the cursor column keeps all of this fast.
 The state is \`{"cursor": "<value as text>", …}\`; to backfill, set it to an earlier value; to start over, delete it.
 
 **Columns** are selected, renamed and hashed in the database: \`hash\` is the hex SHA-256 of the value's text, and excluded columns

@@ -6,6 +6,7 @@
  *   seen      those of them that were read (key values as JSON, or a hash of the row); they are not read again
  *   after     if too many rows share the value to list them: the last one read, ordered by identity; `seen` then
  *             holds only the rows equal to it
+ *   missing   how many rows without a value were read, in the first run; absent where nobody knows
  *
  * Only `cursor` is needed, so a person may set `{"cursor": "2024-01-01"}`.
  */
@@ -18,6 +19,7 @@ export interface CursorState {
   identity?: string[]
   seen?: string[]
   after?: string
+  missing?: number
 }
 
 /** If more rows share one value, or their keys are longer, they are not listed. */
@@ -30,17 +32,19 @@ export function readState(value: Json): CursorState | null {
   if (value === null || value === undefined) return null
   if (typeof value === 'string' || typeof value === 'number') return { cursor: String(value) }
   if (typeof value === 'object' && !Array.isArray(value)) {
-    const { cursor, identity, seen, after } = value
+    const { cursor, identity, seen, after, missing } = value
     const valid =
       (cursor === null || typeof cursor === 'string' || typeof cursor === 'number') &&
       [identity, seen].every((list) => list === undefined || isTexts(list)) &&
-      (after === undefined || typeof after === 'string')
+      (after === undefined || typeof after === 'string') &&
+      (missing === undefined || isCount(missing))
     if (valid) {
       return {
         cursor: cursor === null ? null : String(cursor),
         ...(isTexts(identity) ? { identity } : {}),
         ...(isTexts(seen) ? { seen } : {}),
         ...(typeof after === 'string' ? { after } : {}),
+        ...(isCount(missing) ? { missing } : {}),
       }
     }
   }
@@ -48,6 +52,10 @@ export function readState(value: Json): CursorState | null {
     'config',
     'The state of the pipeline is not a postgres state; set it to {"cursor": "<value>"} or reset it',
   )
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
 
 function isTexts(value: unknown): value is string[] {

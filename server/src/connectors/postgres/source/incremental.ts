@@ -6,7 +6,7 @@
  * Ties: a later read begins at the last value, not after it, and drops the rows of that value that were read before. So a
  * row that arrives later with the same value is read, and none is read twice. Rows without a value come first, and only in
  * the first run. If more rows share a value than can be listed, the read continues in the order of their identity, and the
- * log says what that means.
+ * log says what that means. No row above the bound is read: see older-writers.ts.
  */
 
 import type { Json } from '../../../json/json.ts'
@@ -14,6 +14,7 @@ import { type ColumnChoice, ConnectorError, type Encoding, type Page, type RunLo
 import { quoteName, quoteText } from '../shared/names.ts'
 import type { Rows } from './copy-out.ts'
 import { type CursorState, readState, SEEN_LIMIT } from './cursor-state.ts'
+import type { Bound } from './older-writers.ts'
 import { buildCopy, findColumn, type Projection, projectColumns } from './projection.ts'
 import type { Relation, SourceColumn } from './relation.ts'
 import { createTieGroup, stripRows, type TieGroup } from './ties.ts'
@@ -32,12 +33,23 @@ interface PlanInput {
   state: Json
   resume: Json
   log: RunLog
+  bound: Bound
 }
 
-export function planIncremental({ relation, sync, columns, encoding, state, resume, log }: PlanInput): IncrementalPlan {
-  if (sync.cursor_field === null)
+export function findCursor(relation: Relation, { cursor_field }: Sync): SourceColumn {
+  if (cursor_field === null)
     throw new ConnectorError('config', 'An incremental sync needs config.sync.cursor_field, the column to resume by')
-  const cursor = findColumn(relation, sync.cursor_field, 'sync.cursor_field')
+  return findColumn(relation, cursor_field, 'sync.cursor_field')
+}
+
+/** Text has an order too, but rarely the one in which rows arrive. */
+export function isText({ ownType }: SourceColumn): boolean {
+  return /^(text|character|citext|name$)/.test(ownType)
+}
+
+export function planIncremental(input: PlanInput): IncrementalPlan {
+  const { relation, sync, columns, encoding, state, resume, log } = input
+  const cursor = findCursor(relation, sync)
   if (sync.lookback_seconds > 0) checkLookback(sync, cursor.ownType)
   const projection = projectColumns(relation, columns)
   const resumed = readState(resume)
@@ -46,9 +58,12 @@ export function planIncremental({ relation, sync, columns, encoding, state, resu
   const lookback = resumed === null && start?.cursor != null && sync.lookback_seconds > 0
   // Rows merged by key may be read again; missing one would be worse.
   const rereadTies = resumed === null && sync.write === 'upsert'
-  const where = lookback
-    ? `WHERE ${ref(cursor.name)} >= ${literal(cursor, start.cursor!)} - interval '${sync.lookback_seconds} seconds'`
-    : buildWhere(relation, cursor, identity, start, { resuming: resumed !== null, ignoreAfter: rereadTies })
+  const from = lookback
+    ? `${ref(cursor.name)} >= ${literal(cursor, start.cursor!)} - interval '${sync.lookback_seconds} seconds'`
+    : buildStart(relation, cursor, identity, start, { resuming: resumed !== null, ignoreAfter: rereadTies })
+  const readsMissing = start === null || (start.cursor === null && resumed !== null)
+  const conditions = [from, buildEnd(cursor, input.bound, readsMissing)].filter((condition) => condition !== null)
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   const order = [`${ref(cursor.name)} NULLS FIRST`, ...identity.order].join(', ')
   // As a JSON string the value never holds a raw newline or delimiter.
   const hidden = [`to_json(${ref(cursor.name)}::text)::text`, identity.sql]
@@ -58,6 +73,7 @@ export function planIncremental({ relation, sync, columns, encoding, state, resu
     boundary: start?.cursor ?? null,
     known: lookback || !identity.comparable ? [] : (start?.seen ?? []),
     inside: start?.after !== undefined && identity.comparable && !rereadTies && !lookback,
+    missing: start === null ? 0 : (start.missing ?? null),
   })
   return {
     sql: buildCopy({ encoding, relation, projection, hidden, tail: `${where} ORDER BY ${order}` }),
@@ -119,14 +135,23 @@ function literal(column: SourceColumn, value: string): string {
   return `${quoteText(value)}::${column.ownType}`
 }
 
-function buildWhere(
+/** The other end of the read. */
+function buildEnd(cursor: SourceColumn, bound: Bound, readsMissing: boolean): string | null {
+  if (bound === undefined) return null
+  const column = ref(cursor.name)
+  if (bound === null) return readsMissing ? `${column} IS NULL` : 'false'
+  const below = `${column} <= ${literal(cursor, bound)}`
+  return readsMissing ? `(${column} IS NULL OR ${below})` : below
+}
+
+function buildStart(
   relation: Relation,
   cursor: SourceColumn,
   identity: Identity,
   start: CursorState | null,
   options: { resuming: boolean; ignoreAfter: boolean },
-): string {
-  if (start === null) return ''
+): string | null {
+  if (start === null) return null
   const column = ref(cursor.name)
   const after =
     start.after !== undefined && identity.comparable && !options.ignoreAfter
@@ -134,11 +159,11 @@ function buildWhere(
       : null
   const place = identity.order.join(', ')
   if (start.cursor === null) {
-    if (!options.resuming) return `WHERE ${column} IS NOT NULL`
-    return after === null ? '' : `WHERE (${column} IS NOT NULL OR ROW(${place}) >= ROW(${after}))`
+    if (!options.resuming) return `${column} IS NOT NULL`
+    return after === null ? null : `(${column} IS NOT NULL OR ROW(${place}) >= ROW(${after}))`
   }
   const value = literal(cursor, start.cursor)
-  return after === null ? `WHERE ${column} >= ${value}` : `WHERE ROW(${column}, ${place}) >= ROW(${value}, ${after})`
+  return after === null ? `${column} >= ${value}` : `ROW(${column}, ${place}) >= ROW(${value}, ${after})`
 }
 
 function readAfter(relation: Relation, identity: Identity, after: string): string {

@@ -18,8 +18,11 @@ import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { copyOut, type Rows } from './copy-out.ts'
+import { readState } from './cursor-state.ts'
 import { describeAll } from './describe.ts'
-import { planIncremental } from './incremental.ts'
+import { findCursor, isText, planIncremental } from './incremental.ts'
+import { reportMissing } from './missing-values.ts'
+import { type Bound, waitForWriters } from './older-writers.ts'
 import { buildCopy, projectColumns } from './projection.ts'
 import { exportSnapshot, readRanges, worthSplitting } from './ranges.ts'
 import { describeStream, listRelations, type Relation, requireReadable } from './relation.ts'
@@ -60,6 +63,15 @@ const settings = Type.Object(
         maximum: 8,
         default: 2,
         description: 'How many sessions read a large table at once in a full refresh.',
+      }),
+    ),
+    wait_for_writers_seconds: overridable(
+      Type.Integer({
+        minimum: 0,
+        maximum: 3600,
+        default: 60,
+        description:
+          'How long an incremental read waits for transactions that have written to the stream and not ended, so that rows which they commit late are not lost. 0: not at all.',
       }),
     ),
   },
@@ -154,11 +166,12 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
   const { encoding } = context
   const session = await openSourceSession(context)
   try {
+    const bound = context.sync.mode === 'incremental' ? await prepareIncremental(context, session) : undefined
     await session.begin({ repeatable: true })
     const relation = await describeStream(session, context.stream, context.config.queries)
     if (context.sync.mode === 'incremental') {
       const { sync, columns, state, resume, log } = context
-      const plan = planIncremental({ relation, sync, columns, encoding, state, resume, log })
+      const plan = planIncremental({ relation, sync, columns, encoding, state, resume, log, bound })
       const pages = plan.pages(copyOut(session, plan.sql))
       return { columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
     }
@@ -171,6 +184,22 @@ async function openReading(context: ReadContext<Settings>): Promise<Reading> {
     session.destroy()
     throw explain(context, error)
   }
+}
+
+/** Before the snapshot is taken: decides how far to read, and warns about rows that no run will read. */
+async function prepareIncremental(context: ReadContext<Settings>, session: Session): Promise<Bound> {
+  const { stream, config, sync, signal, log } = context
+  const relation = await inTransaction(session, () => describeStream(session, stream, config.queries))
+  const cursor = findCursor(relation, sync)
+  const state = readState(context.resume) ?? readState(context.state)
+  if (state !== null) await reportMissing(session, relation, cursor, { state, log })
+  if (isText(cursor)) {
+    log.warn(
+      `config.sync.cursor_field ${cursor.name} is text: 10 sorts before 9, and the order depends on the collation. Rows that sort before the last one read are not read; choose a number or a time.`,
+    )
+    return undefined
+  }
+  return waitForWriters(session, relation, cursor, { signal, log, seconds: config.wait_for_writers_seconds })
 }
 
 /** The session alone, or with others under its snapshot if the table is large enough to make that worthwhile. */

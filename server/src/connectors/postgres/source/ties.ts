@@ -22,9 +22,11 @@ interface TieOptions {
   known: string[]
   /** The read starts in the middle of the boundary's rows, so the earlier ones can no longer be listed. */
   inside: boolean
+  /** Rows without a value that were read before; null where nobody knows. */
+  missing: number | null
 }
 
-export function createTieGroup({ encoding, identity, boundary, known, inside }: TieOptions): TieGroup {
+export function createTieGroup({ encoding, identity, boundary, known, inside, missing: before }: TieOptions): TieGroup {
   const decode = encoding === 'tsv' ? unescapeField : (text: string) => (text === '' ? null : text)
   const waiting = new Map<string, number>()
   for (const item of known) waiting.set(item, (waiting.get(item) ?? 0) + 1)
@@ -76,8 +78,9 @@ export function createTieGroup({ encoding, identity, boundary, known, inside }: 
     state() {
       refuseLongValue(current ?? '', 'The cursor')
       if (overflown) refuseLongValue(last, 'The primary key')
-      if (!overflown) return { cursor: current, identity, seen: [...seen] }
-      return { cursor: current, identity, after: last, seen: new Array<string>(lastCount).fill(last) }
+      const common = { cursor: current, identity, ...(before === null ? {} : { missing: before + missing }) }
+      if (!overflown) return { ...common, seen: [...seen] }
+      return { ...common, after: last, seen: new Array<string>(lastCount).fill(last) }
     },
     get missing() {
       return missing
