@@ -2797,6 +2797,11 @@ export interface components {
              * @default 2
              */
             parallel?: number;
+            /**
+             * @description How long an incremental read waits for transactions that have written to the stream and not ended, so that rows which they commit late are not lost. 0: not at all.
+             * @default 60
+             */
+            wait_for_writers_seconds?: number;
         };
         PreviewRecord: {
             id: string;
