@@ -29,7 +29,7 @@ export interface Traces {
 
 const SEND_EVERY_MS = 5000
 const BATCH = 512
-const MOST_WAITING = 4096
+const MAX_WAITING = 4096
 const TIMEOUT_MS = 10_000
 const SAY_EVERY_MS = 60_000
 const LAST_TIMEOUT_MS = 1000
@@ -75,7 +75,7 @@ export function createTraces(endpoint: string, log: Logger): Traces {
 
   return {
     add(span) {
-      if (waiting.length === MOST_WAITING) {
+      if (waiting.length === MAX_WAITING) {
         waiting.shift()
         lost++
       }

@@ -28,7 +28,7 @@ export interface SourceInput {
 }
 
 /** More is not readable on a screen, and an empty line counts one byte of the limit but takes much more memory. */
-const MOST_LOG_LINES = 10_000
+const MAX_LOG_LINES = 10_000
 
 export interface InteractiveOutcome {
   result: Json
@@ -52,7 +52,7 @@ export async function callInteractive(
     ...job,
   }
   const log = (level: string, line: string): void => {
-    if (logs.length < MOST_LOG_LINES) logs.push(`${level.toUpperCase()} ${line}`)
+    if (logs.length < MAX_LOG_LINES) logs.push(`${level.toUpperCase()} ${line}`)
   }
   try {
     const result = await callOnce(input, whole, handlers, log)

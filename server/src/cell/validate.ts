@@ -36,10 +36,10 @@ export interface ValidationResult {
 }
 
 const VALIDATION_SECONDS = 10
-const MOST_STREAMS = 1000
-const MOST_FIELDS = 500
+const MAX_STREAMS = 1000
+const MAX_FIELDS = 500
 const LONGEST_NAME = 500
-const MOST_FINDINGS = 500
+const MAX_FINDINGS = 500
 const LONGEST_FINDING = 4000
 const NO_SCHEMA: ExtractedSchema = {
   config_class_name: null,
@@ -66,10 +66,10 @@ export async function validateCode(
 function limitStreams(validation: ValidationResult): ValidationResult {
   const streams = validation.extracted_streams ?? []
   const long = streams.find((name) => name.length > LONGEST_NAME)
-  if (streams.length <= MOST_STREAMS && long === undefined) return validation
+  if (streams.length <= MAX_STREAMS && long === undefined) return validation
   const message =
     long === undefined
-      ? `get_streams returns ${streams.length} streams; at most ${MOST_STREAMS} are allowed`
+      ? `get_streams returns ${streams.length} streams; at most ${MAX_STREAMS} are allowed`
       : `get_streams returns a stream whose name has ${long.length} characters; at most ${LONGEST_NAME} are allowed`
   return { ...refuse(message), warnings: validation.warnings }
 }
@@ -138,7 +138,7 @@ function readPosition(value: Json | undefined, least: number): number {
 
 function readItems(value: Json | undefined, severity: ValidationItem['severity']): ValidationItem[] | null {
   if (!Array.isArray(value)) return null
-  return value.slice(0, MOST_FINDINGS).map((each) => {
+  return value.slice(0, MAX_FINDINGS).map((each) => {
     const { line, column, message } = isFields(each) ? each : {}
     const text = typeof message === 'string' ? message.slice(0, LONGEST_FINDING) : ''
     return { line: readPosition(line, 1), column: readPosition(column, 0), message: text, severity }
@@ -151,7 +151,7 @@ function readSchema(value: Json | undefined): ExtractedSchema | null {
     config_class_name: nameOrNull(value.config_class_name),
     config_fields: value.config_fields
       .filter(isFields)
-      .slice(0, MOST_FIELDS)
+      .slice(0, MAX_FIELDS)
       .map((field) => ({
         name: String(field.name).slice(0, LONGEST_NAME),
         type_hint: nameOrNull(field.type_hint),

@@ -5,8 +5,8 @@
  */
 import { raw, type Statement, sql } from '../database/database.ts'
 
-export const MOST_SHOWN = 100
-export const MOST_SHOWN_BYTES = 4096
+export const MAX_SHOWN = 100
+export const MAX_SHOWN_BYTES = 4096
 
 export interface ShownStreams {
   streams: string[]
@@ -19,16 +19,16 @@ export const shownStreams: Statement = sql`
   (SELECT coalesce(jsonb_agg(shown.name ORDER BY shown.place), '[]')
      FROM (SELECT name, place, sum(octet_length(name::text)) OVER (ORDER BY place) AS bytes
              FROM jsonb_array_elements(v.streams) WITH ORDINALITY AS stream (name, place)
-            WHERE place <= ${raw(String(MOST_SHOWN))}) AS shown
-    WHERE shown.bytes <= ${raw(String(MOST_SHOWN_BYTES))}) AS streams,
+            WHERE place <= ${raw(String(MAX_SHOWN))}) AS shown
+    WHERE shown.bytes <= ${raw(String(MAX_SHOWN_BYTES))}) AS streams,
   CASE WHEN v.streams <> '["dynamic"]' THEN jsonb_array_length(v.streams) END AS stream_count`
 
 /** As many items of a list as fit, by their length as JSON. */
 export function firstThatFit<T>(items: readonly T[]): T[] {
   let bytes = 0
-  const fitting = items.slice(0, MOST_SHOWN).findIndex((item) => {
+  const fitting = items.slice(0, MAX_SHOWN).findIndex((item) => {
     bytes += Buffer.byteLength(JSON.stringify(item))
-    return bytes > MOST_SHOWN_BYTES
+    return bytes > MAX_SHOWN_BYTES
   })
-  return items.slice(0, fitting === -1 ? MOST_SHOWN : fitting)
+  return items.slice(0, fitting === -1 ? MAX_SHOWN : fitting)
 }

@@ -22,8 +22,8 @@ interface UsedBy {
 
 type Used = { saved: 'source' | 'destination'; id: string } | { custom: string }
 
-const MOST_LISTED = 20
-const MOST_NAMED = 5
+const MAX_LISTED = 20
+const MAX_NAMED = 5
 
 /** Whether saving a config with these references has rows to lock, and so needs a transaction. */
 export const refersToRows = ({ source_id, source_name, destination_id }: Wanted): boolean =>
@@ -69,7 +69,7 @@ async function findUses(tx: Queryable, actor: Actor, used: Used): Promise<UsedBy
 
 const firstOf = (rows: Statement) => sql`
   (SELECT coalesce(jsonb_agg(jsonb_build_object('id', u.id, 'name', u.name) ORDER BY u.created_at DESC, u.id), '[]')
-     FROM (SELECT id, name, created_at ${rows} ORDER BY created_at DESC, id LIMIT ${raw(String(MOST_LISTED))}) u)`
+     FROM (SELECT id, name, created_at ${rows} ORDER BY created_at DESC, id LIMIT ${raw(String(MAX_LISTED))}) u)`
 
 const countOf = (rows: Statement) =>
   sql`(SELECT count(*)::int FROM (SELECT 1 ${rows} LIMIT ${raw(String(COUNTED_AT_MOST))}) u)`
@@ -84,7 +84,7 @@ function describeUses({ pipelines, pipeline_count, saved_sources, saved_source_c
 
 function describe(shown: readonly { name: string }[], count: number, word: string): string {
   if (count === 0) return ''
-  const named = shown.slice(0, MOST_NAMED).map(({ name }) => `'${name.slice(0, 100)}'`)
+  const named = shown.slice(0, MAX_NAMED).map(({ name }) => `'${name.slice(0, 100)}'`)
   const names = count > named.length && named.length > 0 ? [...named, 'and others'] : named
   const many = count >= COUNTED_AT_MOST ? `${COUNTED_AT_MOST} or more` : count
   return `${many} ${word}${count === 1 ? '' : 's'}${names.length > 0 ? ` (${names.join(', ')})` : ''}`

@@ -18,7 +18,7 @@ export interface Answer {
 export type Lookup = (host: string, signal?: AbortSignal) => Promise<readonly Answer[]>
 
 const LANES = 2
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 
 const organization = new AsyncLocalStorage<string>()
 
@@ -29,8 +29,8 @@ export function limitLookups(lookup: Lookup, lanes: number): Lookup {
   const gate = createGate({
     total: lanes,
     perKey: 1,
-    waitingPerKey: MOST_WAITING,
-    waitingTotal: MOST_WAITING,
+    waitingPerKey: MAX_WAITING,
+    waitingTotal: MAX_WAITING,
     refuse: () => new EgressFailed('dns', 'too many names are being looked up; try again later'),
   })
   let unowned = 0

@@ -27,7 +27,7 @@ interface ColumnFinder {
 }
 
 /** Columns are held in memory, and wider tables are of no practical use. */
-const MOST_COLUMNS = 10_000
+const MAX_COLUMNS = 10_000
 
 export function createColumnFinder(): ColumnFinder {
   const ring = createKeyRing()
@@ -45,10 +45,10 @@ export function createColumnFinder(): ColumnFinder {
           note(found[key]!, lines, valueStart, valueEnd)
         })
       })
-      if (found.length <= MOST_COLUMNS) return
+      if (found.length <= MAX_COLUMNS) return
       throw new ConnectorError(
         'limit',
-        `The records have more than ${MOST_COLUMNS} different fields, too many for columns; write jsonl.`,
+        `The records have more than ${MAX_COLUMNS} different fields, too many for columns; write jsonl.`,
       )
     },
     // One name can be written in several ways ("é" and "\\u00e9"): they are the same column.

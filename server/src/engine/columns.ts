@@ -15,13 +15,13 @@ interface ColumnPlan {
 }
 
 /** Records with ever-changing keys must not fill memory: beyond this many keys the cache is cleared. */
-const MOST_KEYS = 10_000
+const MAX_KEYS = 10_000
 
 export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
   let ring = createKeyRing()
   let plans: (ColumnPlan | null)[] = []
   return (page) => {
-    if (ring.raw.length > MOST_KEYS) {
+    if (ring.raw.length > MAX_KEYS) {
       ring = createKeyRing()
       plans = []
     }

@@ -43,9 +43,9 @@ export function chooseOutputColumns(
 }
 
 /** DuckDB's maximum. */
-const MOST_DIGITS = 38
+const MAX_DIGITS = 38
 /** For a decimal without limits: 20 digits before and 18 after the point hold nearly all values. */
-const UNLIMITED = { precision: MOST_DIGITS, scale: 18 }
+const UNLIMITED = { precision: MAX_DIGITS, scale: 18 }
 
 const plain: Partial<Record<TypeParts['base'], { duckdb: string; takes: Kinds }>> = {
   boolean: { duckdb: 'BOOLEAN', takes: Kind.boolean },
@@ -77,12 +77,12 @@ function declaredType({ base, precision, scale, list }: TypeParts, facts: Column
 
 function decimalType({ precision, scale }: { precision: number; scale: number }, facts: ColumnFacts): string | null {
   const isNumber = (facts.kinds & ~(Kind.integer | Kind.number)) === 0
-  const fits = precision <= MOST_DIGITS && facts.whole <= precision - scale && facts.scale <= scale
+  const fits = precision <= MAX_DIGITS && facts.whole <= precision - scale && facts.scale <= scale
   return isNumber && fits ? `DECIMAL(${precision},${scale})` : null
 }
 
 /** Few widths, so that the files of one pipeline mostly have the same. */
-const WIDTHS = [18, MOST_DIGITS]
+const WIDTHS = [18, MAX_DIGITS]
 
 function inferColumn(facts: ColumnFacts): OutputColumn {
   const { name, whole, scale, double } = facts

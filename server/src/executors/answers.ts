@@ -37,20 +37,20 @@ const fields = <G extends Record<string, Guard<unknown>>>(guards: G) =>
 
 /** Long enough that the cut is never visible: a message is redacted first and then shortened much further. */
 export const LONGEST_MESSAGE = 64 * 1024
-const MOST_STREAMS = 100_000
+const MAX_STREAMS = 100_000
 /** A form describes one, a picker some; a database may have thousands. */
-export const MOST_DESCRIBED = 100
-const MOST_LOG_LINES = 10_000
+export const MAX_DESCRIBED = 100
+const MAX_LOG_LINES = 10_000
 const LONGEST_LOG_LINE = 512 * 1024
 const LONGEST_NAME = 500
 const LONGEST_FIELD = 10_000
-const MOST_COLUMNS = 10_000
-const MOST_FINDINGS = 1000
+const MAX_COLUMNS = 10_000
+const MAX_FINDINGS = 1000
 const DAY_MS = 86_400_000
 
 const name = text(LONGEST_NAME)
 const findings = list(
-  MOST_FINDINGS,
+  MAX_FINDINGS,
   fields({
     line: whole(2 ** 31),
     column: whole(2 ** 31),
@@ -64,7 +64,7 @@ const description = fields({
   stream: text(LONGEST_MESSAGE),
   columns: nullable(
     list(
-      MOST_COLUMNS,
+      MAX_COLUMNS,
       fields({
         name: field,
         type: is<ColumnType>((value) => typeof value === 'string' && isColumnType(value)),
@@ -73,18 +73,18 @@ const description = fields({
       }),
     ),
   ),
-  primary_key: list(MOST_COLUMNS, field),
-  cursor_fields: list(MOST_COLUMNS, field),
+  primary_key: list(MAX_COLUMNS, field),
+  cursor_fields: list(MAX_COLUMNS, field),
   estimated_rows: nullable(whole(Number.MAX_SAFE_INTEGER)),
 })
 
 const answers = {
   self_test: fields({ ok: flag, reason: text(LONGEST_MESSAGE) }),
   check: nothing,
-  streams: list(MOST_STREAMS, text(LONGEST_MESSAGE)),
+  streams: list(MAX_STREAMS, text(LONGEST_MESSAGE)),
   describe: fields({
-    streams: list(MOST_STREAMS, text(LONGEST_MESSAGE)),
-    descriptions: list(MOST_DESCRIBED, description),
+    streams: list(MAX_STREAMS, text(LONGEST_MESSAGE)),
+    descriptions: list(MAX_DESCRIBED, description),
   }),
   /** The records are the body, as JSON text. */
   preview: fields({
@@ -92,7 +92,7 @@ const answers = {
     total_count: whole(1000),
     execution_time_ms: whole(DAY_MS),
     error: nullable(text(LONGEST_MESSAGE)),
-    logs: list(MOST_LOG_LINES, text(LONGEST_LOG_LINE)),
+    logs: list(MAX_LOG_LINES, text(LONGEST_LOG_LINE)),
   }),
   validate: fields({
     valid: flag,

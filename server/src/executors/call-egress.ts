@@ -8,7 +8,7 @@ import type { EgressSettings } from './messages.ts'
  * What a server may send during a check or a stream listing: a driver buffers a message until it is complete, however
  * long it is.
  */
-const MOST_BYTES = 32 * 1024 * 1024
+const MAX_BYTES = 32 * 1024 * 1024
 const LOOK_MS = 50
 
 export interface CallEgress {
@@ -20,7 +20,7 @@ export function createCallEgress(settings: EgressSettings): CallEgress {
   const egress = createEgress(settings)
   const sockets = new Set<Socket>()
   const watch = setInterval(() => {
-    for (const socket of sockets) if (socket.bytesRead > MOST_BYTES) socket.destroy(tooMuch())
+    for (const socket of sockets) if (socket.bytesRead > MAX_BYTES) socket.destroy(tooMuch())
   }, LOOK_MS)
   const connect: Egress['connect'] = async (host, port, options) => {
     const socket = await egress.connect(host, port, options)
@@ -41,4 +41,4 @@ export function createCallEgress(settings: EgressSettings): CallEgress {
 }
 
 const tooMuch = () =>
-  new ConnectorError('limit', `The server sent more than ${MOST_BYTES / 1024 / 1024} MB in answer to a check`)
+  new ConnectorError('limit', `The server sent more than ${MAX_BYTES / 1024 / 1024} MB in answer to a check`)

@@ -17,7 +17,7 @@ import {
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
-import { type Answers, CALL_FRAME_LIMITS, isAnswer, MOST_DESCRIBED } from './answers.ts'
+import { type Answers, CALL_FRAME_LIMITS, isAnswer, MAX_DESCRIBED } from './answers.ts'
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
 import type { CallInputs, CallKind, CallSettings, FromCall, ProbeInput, Served, ToExecutor } from './messages.ts'
@@ -69,7 +69,7 @@ const performers: Performers = {
   async describe(input, host) {
     const { source, context } = await openProbe(input, host)
     const streams = await source.listStreams(context)
-    const wanted = input.stream === null ? streams.slice(0, MOST_DESCRIBED) : [input.stream]
+    const wanted = input.stream === null ? streams.slice(0, MAX_DESCRIBED) : [input.stream]
     const described = wanted.length === 0 ? [] : await source.describe(context, wanted)
     return { answer: { streams, descriptions: described.map(toAnswer) } }
   },

@@ -49,7 +49,7 @@ export interface CallExecutor {
 const GRACE_MS = 2000
 const MEMORY_CHECK_MS = 50
 /** Two per exchange. A server that refuses every token causes about thirty exchanges before the 401 is returned. */
-const MOST_QUESTIONS = 100
+const MAX_QUESTIONS = 100
 
 /** Null: it never started, so another process may do it. Rejects only by the signal. */
 export async function performCall<K extends CallKind>(
@@ -84,7 +84,7 @@ export async function performCall<K extends CallKind>(
       )
       return
     }
-    if (deadline && limits.tokens && isTokenQuestion(message) && ++questions <= MOST_QUESTIONS)
+    if (deadline && limits.tokens && isTokenQuestion(message) && ++questions <= MAX_QUESTIONS)
       return void answerTokenQuestion(limits.tokens, message).then((answer) => {
         process.send(answer)
         if (message.type === 'refresh_end') exchanging?.resolve()

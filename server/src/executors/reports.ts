@@ -12,7 +12,7 @@ import { findStateFault, UNSTORABLE } from '../engine/state-limits.ts'
 import { LONGEST_MESSAGE } from './answers.ts'
 import type { FromExecutor } from './messages.ts'
 
-const MOST_PARTS = 100_000
+const MAX_PARTS = 100_000
 const ERROR_CHARACTERS = 4000
 const LONGEST_TOKEN = 256 * 1024
 const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
@@ -68,7 +68,7 @@ const findCountFault = ({ records_read, records_written, bytes_written }: Counts
   [records_read, records_written, bytes_written].every(isCount) ? null : 'a count'
 
 function findPartFault(run: RunIdentity, parts: readonly Part[]): string | null {
-  if (parts.length > MOST_PARTS) return 'the number of parts'
+  if (parts.length > MAX_PARTS) return 'the number of parts'
   const own = parts.every(
     ({ key, size, records, checkpoint }) => isOwnPart(run, key) && [size, records, checkpoint].every(isCount),
   )

@@ -183,10 +183,10 @@ export const listSessions = (db: Queryable, actor: Pick<Actor, 'user_id' | 'sess
       FROM sessions s JOIN organizations o ON o.id = s.organization_id
       JOIN memberships m ON m.organization_id = s.organization_id AND m.user_id = s.user_id
      WHERE s.user_id = ${actor.user_id} AND s.expires_at > now() AND ${sessionIsValid}
-     ORDER BY s.last_used_at DESC, s.id LIMIT ${MOST_LISTED}`)
+     ORDER BY s.last_used_at DESC, s.id LIMIT ${MAX_LISTED}`)
 
 /** Somebody who signs in with a script every minute has thousands of sessions. */
-const MOST_LISTED = 1000
+const MAX_LISTED = 1000
 
 /** Ends one of the person's own sessions. */
 export async function endSession(db: Database, actor: Actor, id: string): Promise<void> {

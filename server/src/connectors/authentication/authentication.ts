@@ -47,7 +47,7 @@ export const authenticationTypes: Readonly<Record<string, TObject>> = {
 }
 
 /** Every param is a secret that each log line is searched for, so their number is limited. */
-const MOST_PARAMS = 100
+const MAX_PARAMS = 100
 
 export const NO_AUTHENTICATION: Authentication = { type: 'none', params: {} }
 
@@ -59,8 +59,8 @@ export function findAuthenticationFaults(value: unknown, allowed: readonly strin
     return unknown.map((name) => `${path}.${name}: unknown field; the known fields are type, params`)
   if (typeof value.type !== 'string' || value.type === '') return [`${path}.type: must be a string`]
   if (value.params !== undefined && !isObject(value.params)) return [`${path}.params: must be an object`]
-  if (Object.keys(value.params ?? {}).length > MOST_PARAMS)
-    return [`${path}.params: must have at most ${MOST_PARAMS} parameters`]
+  if (Object.keys(value.params ?? {}).length > MAX_PARAMS)
+    return [`${path}.params: must have at most ${MAX_PARAMS} parameters`]
   const schema = Object.hasOwn(authenticationTypes, value.type) ? authenticationTypes[value.type] : undefined
   if (allowed !== null && value.type !== 'none' && !allowed.includes(value.type)) {
     return [`${path}.type: '${value.type.slice(0, 60)}' is not supported here; use ${[...allowed, 'none'].join(', ')}`]

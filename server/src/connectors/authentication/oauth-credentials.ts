@@ -18,7 +18,7 @@ const RENEWAL_MARGIN_MS = 30_000
 /** A floor for very short lifetimes: without it, every request would fetch a new token. */
 const SHORTEST_USE_MS = 5_000
 /** Refused tokens are replaced at most this often per minute; after that the 401 is returned. */
-const MOST_RENEWALS = 30
+const MAX_RENEWALS = 30
 const MINUTE_MS = 60_000
 /** A server that issues a new token for every request must not fill our memory. */
 const REMEMBERED = 20
@@ -64,7 +64,7 @@ export class OAuthCredentials implements Credentials {
     if (refused.value !== this.#held?.header.value) return true
     const now = Date.now()
     this.#renewals = this.#renewals.filter((time) => time > now - MINUTE_MS)
-    if (this.#renewals.length >= MOST_RENEWALS) return false
+    if (this.#renewals.length >= MAX_RENEWALS) return false
     this.#renewals.push(now)
     this.#held = null
     return true

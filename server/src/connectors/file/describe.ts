@@ -10,7 +10,7 @@ import { readJsonLines } from './read-json-lines.ts'
 import type { FileSettings } from './settings.ts'
 
 const HEAD_BYTES = 1024 * 1024
-const MOST_PARQUET_BYTES = 32 * 1024 * 1024
+const MAX_PARQUET_BYTES = 32 * 1024 * 1024
 
 interface Head {
   chunks: Buffer[]
@@ -22,7 +22,7 @@ export async function describeFile(context: SourceContext<FileSettings>, stream:
   const file = await openFile(context)
   const unknown: StreamDescription = { stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null }
   try {
-    const head = await readHead(file, file.format === 'parquet' ? MOST_PARQUET_BYTES : HEAD_BYTES)
+    const head = await readHead(file, file.format === 'parquet' ? MAX_PARQUET_BYTES : HEAD_BYTES)
     if (file.format === 'parquet' && !head.whole) return unknown
     const part: OpenFile = { ...file, chunks: toChunks(head) }
     if (file.format === 'jsonl') {

@@ -14,7 +14,7 @@ export type Masking = (text: string) => string
 export const SHORTEST = 4
 const PIECE = 64
 /** A bound for memory. The first ones are kept, so put the likeliest secrets first. */
-const MOST_PIECES = 20_000
+const MAX_PIECES = 20_000
 
 export function maskTexts(texts: Iterable<string>): Masking {
   const pieces = collectPieces(texts)
@@ -80,7 +80,7 @@ function collectPieces(texts: Iterable<string>): Set<string> {
     // Pieces of equal size, so that no leftover piece is too short.
     const count = Math.ceil(text.length / PIECE)
     for (let index = 0; index < count; index++) {
-      if (pieces.size >= MOST_PIECES) return pieces
+      if (pieces.size >= MAX_PIECES) return pieces
       const [start, end] = [index, index + 1].map((step) => Math.floor((text.length * step) / count))
       pieces.add(text.slice(start, end))
     }

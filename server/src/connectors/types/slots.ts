@@ -36,12 +36,12 @@ const everything = 255
 /** Integers with this many characters fit int64, and decimals with that many fit a decimal without limits. */
 const SHORT_INTEGER = 18
 const SHORT_DECIMAL = 100
-const MOST_FRACTION = 6
+const MAX_FRACTION = 6
 
-export function createSlot({ type, fraction = MOST_FRACTION, ignored, untyped }: EncoderColumn): Slot {
+export function createSlot({ type, fraction = MAX_FRACTION, ignored, untyped }: EncoderColumn): Slot {
   const { accepts, form } = traitsOf(type)
   // A time of day is checked by the database, but the database would round digits that it cannot keep.
-  const limited = accepts === everything && fraction < MOST_FRACTION
+  const limited = accepts === everything && fraction < MAX_FRACTION
   return {
     written: !ignored && !untyped,
     accepts: ignored ? everything : untyped ? 0 : limited ? Kind.text : accepts,
@@ -88,7 +88,7 @@ export function misfit(page: Buffer, slot: Slot, spans: Spans, index: number): K
 const isNumber = (kind: Kinds): boolean => (kind & (Kind.integer | Kind.number)) !== 0
 
 function isLimited({ fits, fraction }: Slot, kind: Kinds): boolean {
-  return isNumber(kind) ? fits !== null : fraction < MOST_FRACTION && kind !== Kind.date
+  return isNumber(kind) ? fits !== null : fraction < MAX_FRACTION && kind !== Kind.date
 }
 
 function keepsLimits({ fits, fraction }: Slot, kind: Kinds, text: string): boolean {

@@ -18,7 +18,7 @@ const floatFor: Partial<Record<BaseType, BaseType>> = { int16: 'float32', int32:
 const floats: readonly BaseType[] = ['float32', 'float64']
 
 /** Few systems have fixed-precision decimals with more digits. */
-const MOST_DIGITS = 38
+const MAX_DIGITS = 38
 
 /** The narrowest type that holds all values of both. */
 export function commonType(one: ColumnType, other: ColumnType): ColumnType {
@@ -58,7 +58,7 @@ function commonDecimal(left: TypeParts, right: TypeParts): TypeParts {
   const scale = Math.max(first.scale, second.scale)
   const precision = Math.max(first.whole, second.whole) + scale
   const given = Math.max(first.whole + first.scale, second.whole + second.scale)
-  const most = Math.max(MOST_DIGITS, given)
+  const most = Math.max(MAX_DIGITS, given)
   return precision > most ? { base: 'decimal', list: false } : { base: 'decimal', precision, scale, list: false }
 }
 

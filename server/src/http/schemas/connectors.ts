@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { MOST_SHOWN, MOST_SHOWN_BYTES } from '../../connections/shown-streams.ts'
+import { MAX_SHOWN, MAX_SHOWN_BYTES } from '../../connections/shown-streams.ts'
 import { Description, Name, Nullable, Problem, Timestamp, Uuid } from './common.ts'
 
 const AnyObject = (description: string) =>
@@ -19,7 +19,7 @@ const info = {
 /** Of a source in a list. */
 export const ShownStreams = {
   streams: Type.Array(Type.String(), {
-    description: `\`dynamic\`: they come from the system itself. At most the first ${MOST_SHOWN}, and ${MOST_SHOWN_BYTES / 1024} KB, of a custom source; a single read returns all`,
+    description: `\`dynamic\`: they come from the system itself. At most the first ${MAX_SHOWN}, and ${MAX_SHOWN_BYTES / 1024} KB, of a custom source; a single read returns all`,
   }),
   stream_count: Nullable(
     Type.Integer({ description: 'The total number, which may be more than `streams` shows. Null: dynamic' }),

@@ -13,7 +13,7 @@ const isText = (base: string): boolean => base === 'text' || base === 'varchar' 
 
 /** Types whose size is the number of fractional digits; six by default. */
 const timed = ['time', 'timetz', 'timestamp', 'timestamptz']
-const MOST_FRACTION = 6
+const MAX_FRACTION = 6
 
 /** The maximum length of a value of these types as text. */
 const lengths: Record<string, number> = { boolean: 5, int2: 6, int4: 11, int8: 20, uuid: 36, date: 13 }
@@ -52,12 +52,12 @@ function sameFamily(from: PostgresType, to: PostgresType): boolean {
 
 /** More fractional digits, and for an interval all of its fields. */
 function widenFraction(from: PostgresType, to: PostgresType): string | null {
-  const fraction = to.sizes[0] ?? MOST_FRACTION
-  const kept = from.sizes[0] ?? MOST_FRACTION
+  const fraction = to.sizes[0] ?? MAX_FRACTION
+  const kept = from.sizes[0] ?? MAX_FRACTION
   const base = from.base === to.base ? from.base : 'interval'
   if (base === from.base && fraction <= kept) return null
   const most = Math.max(fraction, kept)
-  return most === MOST_FRACTION ? base : `${base}(${most})`
+  return most === MAX_FRACTION ? base : `${base}(${most})`
 }
 
 function widenAcross(have: string, from: PostgresType, declared: string, to: PostgresType): string | null {

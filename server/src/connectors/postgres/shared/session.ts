@@ -16,7 +16,7 @@ import { quoteText } from './names.ts'
 import { type PinnedOptions, pinSettingsSql } from './pinned-settings.ts'
 import type { Target } from './settings.ts'
 import { type RowOf, readRows, type Shape, textParsers } from './values.ts'
-import { MOST_SCRAM_ROUNDS, Violation } from './wire/frames.ts'
+import { MAX_SCRAM_ROUNDS, Violation } from './wire/frames.ts'
 import { GuardedSocket } from './wire/guarded-socket.ts'
 import { startTls } from './wire/tls.ts'
 
@@ -155,7 +155,7 @@ async function login(
     // The driver only calls socket methods that GuardedSocket implements.
     stream: () => guarded as unknown as Duplex,
     types: textParsers,
-    scramMaxIterations: MOST_SCRAM_ROUNDS,
+    scramMaxIterations: MAX_SCRAM_ROUNDS,
   }
   const client = new pg.Client(config)
   // Without a listener a connection that dies between two queries would end the process; the next query reports it.

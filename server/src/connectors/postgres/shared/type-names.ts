@@ -110,12 +110,12 @@ const own: Record<BaseType, string> = {
 }
 
 /** The maximum precision of a numeric. */
-const MOST_DIGITS = 1000
+const MAX_DIGITS = 1000
 
 /** PostgreSQL's name for a neutral type. */
 export function postgresType(type: ColumnType): string {
   const { base, precision, scale, list } = partsOf(type)
-  const fixed = precision !== undefined && scale !== undefined && precision <= MOST_DIGITS
+  const fixed = precision !== undefined && scale !== undefined && precision <= MAX_DIGITS
   return formatPostgresType({ base: own[base], sizes: fixed ? [precision, scale] : [], list })
 }
 

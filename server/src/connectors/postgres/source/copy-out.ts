@@ -14,7 +14,7 @@ export interface Rows {
 
 const PAGE_BYTES = 256 * 1024
 /** A row is buffered until it is complete, and copied to a larger buffer as it grows. */
-const MOST_ROW_BYTES = 128 * 1024 * 1024
+const MAX_ROW_BYTES = 128 * 1024 * 1024
 const NEWLINE = 10
 const frame = {
   copyData: 0x64,
@@ -114,7 +114,7 @@ class CopyOut implements Submittable {
     if (this.#cut()) {
       this.#stream?.pause()
       this.#wakeUp()
-    } else if (this.#used > MOST_ROW_BYTES) this.#breakOff(`a row of more than ${MOST_ROW_BYTES >> 20} MB`)
+    } else if (this.#used > MAX_ROW_BYTES) this.#breakOff(`a row of more than ${MAX_ROW_BYTES >> 20} MB`)
   }
 
   #reserve(bytes: number): void {

@@ -38,7 +38,7 @@ export const kinds = {
 } as const
 
 /** PostgreSQL's limit for columns in a result. */
-const MOST_COLUMNS = 1664
+const MAX_COLUMNS = 1664
 const KB = 1024
 const MB = 1024 * KB
 
@@ -67,8 +67,8 @@ rules[kinds.parsed] = { name: 'ParseComplete', least: 4, most: 4 }
 rules[kinds.bound] = { name: 'BindComplete', least: 4, most: 4 }
 rules[kinds.closed] = { name: 'CloseComplete', least: 4, most: 4 }
 rules[kinds.noData] = { name: 'NoData', least: 4, most: 4 }
-rules[kinds.copyIn] = { name: 'CopyInResponse', least: 7, most: 7 + 2 * MOST_COLUMNS, check: checkCopyResponse }
-rules[kinds.copyOut] = { name: 'CopyOutResponse', least: 7, most: 7 + 2 * MOST_COLUMNS, check: checkCopyResponse }
+rules[kinds.copyIn] = { name: 'CopyInResponse', least: 7, most: 7 + 2 * MAX_COLUMNS, check: checkCopyResponse }
+rules[kinds.copyOut] = { name: 'CopyOutResponse', least: 7, most: 7 + 2 * MAX_COLUMNS, check: checkCopyResponse }
 // PostgreSQL itself cannot build a longer message.
 rules[kinds.copyData] = { name: 'CopyData', least: 4, most: 0x3fffffff + 4 }
 rules[kinds.copyDone] = { name: 'CopyDone', least: 4, most: 4 }
@@ -162,7 +162,7 @@ function checkError(bytes: Buffer, at: number, end: number): void {
 
 function checkCount(bytes: Buffer, at: number, name: string): number {
   const count = bytes.readInt16BE(at)
-  if (count < 0 || count > MOST_COLUMNS) throw new Violation(`its ${name} has ${count & 0xffff} columns`)
+  if (count < 0 || count > MAX_COLUMNS) throw new Violation(`its ${name} has ${count & 0xffff} columns`)
   return count
 }
 
@@ -206,7 +206,7 @@ const exactLengths: Record<number, number> = { 0: 4, 3: 4, 5: 8 }
  * PBKDF2 runs on the few threads that the whole process shares: a million iterations take one of them about half a
  * second.
  */
-export const MOST_SCRAM_ROUNDS = 1_000_000
+export const MAX_SCRAM_ROUNDS = 1_000_000
 
 function checkAuthentication(bytes: Buffer, at: number, end: number): void {
   const type = bytes.readInt32BE(at)
@@ -235,9 +235,9 @@ function checkRounds(message: string): void {
   const counts = [...message.matchAll(/(?:^|,)i=([^,]*)/g)].map(([, count]) => count!)
   if (counts.length === 0) throw new Violation('its SCRAM message has no iteration count')
   for (const count of counts)
-    if (!/^\d{1,9}$/.test(count) || Number(count) > MOST_SCRAM_ROUNDS)
+    if (!/^\d{1,9}$/.test(count) || Number(count) > MAX_SCRAM_ROUNDS)
       throw new Violation(
-        `it asks for ${count.slice(0, 20)} SCRAM iterations, and at most ${MOST_SCRAM_ROUNDS} are supported`,
+        `it asks for ${count.slice(0, 20)} SCRAM iterations, and at most ${MAX_SCRAM_ROUNDS} are supported`,
         'cannot be used',
       )
 }
