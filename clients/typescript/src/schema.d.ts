@@ -557,6 +557,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/pipelines/runs/{run_id}/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The configuration that a run used
+         * @description As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody. It is kept as long as the run. Runs that were triggered before it was kept have none: 404.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdConfig"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/pipelines/runs/{run_id}/logs": {
         parameters: {
             query?: never;
@@ -2888,6 +2910,14 @@ export interface components {
             records_written: number;
             bytes_written: number;
         };
+        RunConfig: {
+            /** @description source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved */
+            config: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Why it could not be resolved */
+            problem: string | null;
+        };
         RunListItem: {
             /** Format: uuid */
             id: string;
@@ -3965,6 +3995,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Run"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunConfig"];
                 };
             };
             400: components["responses"]["InvalidInput"];

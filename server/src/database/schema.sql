@@ -308,6 +308,14 @@ CREATE TABLE refresh_tokens (
 );
 CREATE INDEX refresh_tokens_session_idx ON public.refresh_tokens USING btree (session_id);
 
+CREATE TABLE run_configs (
+  pipeline_id uuid NOT NULL,
+  hash bytea NOT NULL,
+  config text NOT NULL,
+  CONSTRAINT run_configs_pkey PRIMARY KEY (pipeline_id, hash),
+  CONSTRAINT run_configs_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
+);
+
 CREATE TABLE run_log_chunks (
   run_id uuid NOT NULL,
   number integer NOT NULL,
@@ -352,6 +360,7 @@ CREATE TABLE runs (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
+  used_config_hash bytea,
   CONSTRAINT runs_pkey PRIMARY KEY (id),
   CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
   CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),

@@ -10,7 +10,8 @@ import type { ClaimedRun } from './claim.ts'
 import type { NextClaim } from './finish.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
 import { type Moment, takeMoment } from './moment.ts'
-import { type PinnedConfig, runPlace, type UsableConfig } from './trigger.ts'
+import type { PinnedConfig, UsableConfig } from './pinned-config.ts'
+import { runPlace } from './trigger.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /**

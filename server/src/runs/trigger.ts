@@ -4,22 +4,17 @@
  * fails with a clear message, whether scheduled or triggered manually.
  */
 import { randomUUID } from 'node:crypto'
-import type { ResolvedSource } from '../connections/resolve.ts'
-import { ConnectorError } from '../connectors/contract.ts'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
-import { openPipelineConfig, type ResolvedConfig, resolveConfig } from '../pipelines/resolve.ts'
+import { openPipelineConfig, resolveConfig } from '../pipelines/resolve.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
-
-/** A custom source by its version. Runs created by an earlier release contain its code as well. */
-type PinnedSource = Omit<ResolvedSource, 'custom'> & { custom?: { id: string; version: number; code?: string } }
-export type UsableConfig = Omit<ResolvedConfig, 'source'> & { source: PinnedSource }
-export type PinnedConfig = { config: UsableConfig } | { problem: string }
+import { pinConfig, versionOf } from './pinned-config.ts'
+import { keepUsedConfigs, usedConfigOf } from './used-config.ts'
 
 export interface TriggeredRun {
   id: string
@@ -62,9 +57,11 @@ export async function triggerRun(
       resolveConfig(tx, box, actor.organization_id, openPipelineConfig(box, pipeline)),
     )
     const id = randomUUID()
+    const used = usedConfigOf(pinned)
     const run = await tx.first<TriggeredRun>(sql`
-      INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, triggered_by_user, config_box, source_version, ready)
-      SELECT ${id}, ${actor.organization_id}, ${pipelineId}, 'manual', ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)},
+      WITH kept AS (${keepUsedConfigs([{ pipeline_id: pipelineId, ...used }])})
+      INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, triggered_by_user, config_box, source_version, used_config_hash, ready)
+      SELECT ${id}, ${actor.organization_id}, ${pipelineId}, 'manual', ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)}, ${used.hash},
              NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
       RETURNING id, pipeline_id, status, triggered_by, created_at`)
     await audit(tx, actor, 'run.triggered', { type: 'run', id }, { pipeline_id: pipelineId })
@@ -89,22 +86,3 @@ async function checkPendingLimit(tx: Queryable, actor: Actor, most: number | und
       { 'Retry-After': '60' },
     )
 }
-
-/**
- * The code of a custom source is not copied from its version: it may be half a megabyte, and a thousand runs may be
- * pending.
- */
-export async function pinConfig(resolve: () => ResolvedConfig | Promise<ResolvedConfig>): Promise<PinnedConfig> {
-  try {
-    const config = await resolve()
-    const { custom, ...source } = config.source
-    if (!custom) return { config: { ...config, source } }
-    return { config: { ...config, source: { ...source, custom: { id: custom.id, version: custom.version } } } }
-  } catch (error) {
-    if (error instanceof ConnectorError) return { problem: error.message }
-    throw error
-  }
-}
-
-export const versionOf = (pinned: PinnedConfig): number | null =>
-  'config' in pinned ? (pinned.config.source.custom?.version ?? null) : null

@@ -13,7 +13,9 @@ import type { SecretBox } from '../database/secret-box.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
 import { nextTime } from '../pipelines/schedule.ts'
 import { appendLine } from '../runs/log.ts'
-import { type PinnedConfig, pinConfig, runPlace, versionOf } from '../runs/trigger.ts'
+import { type PinnedConfig, pinConfig, versionOf } from '../runs/pinned-config.ts'
+import { runPlace } from '../runs/trigger.ts'
+import { keepUsedConfigs, usedConfigOf } from '../runs/used-config.ts'
 
 const BATCH = 500
 /** A config may hold half a megabyte of code, so not all of a batch are in memory at once. */
@@ -135,12 +137,14 @@ async function insertRuns(
   const boxes = pipelines.map((pipeline, index) =>
     box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),
   )
+  const used = pinned.map(usedConfigOf)
   await tx.execute(sql`
-    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, ready)
-    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, true
+    WITH kept AS (${keepUsedConfigs(used.map((each, index) => ({ pipeline_id: pipelines[index]!.id, ...each })))})
+    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_hash, ready)
+    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_hash, true
       FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[],
-                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[])
-           AS u (id, organization_id, pipeline_id, config_box, source_version)`)
+                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[], ${used.map(({ hash }) => hash)}::bytea[])
+           AS u (id, organization_id, pipeline_id, config_box, source_version, used_config_hash)`)
 }
 
 async function noteSkipped(tx: Queryable, pipeline: DuePipeline, log: Logger): Promise<void> {

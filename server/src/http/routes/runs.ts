@@ -21,6 +21,7 @@ import {
   type StatusCounts,
 } from '../../runs/runs.ts'
 import { triggerRun } from '../../runs/trigger.ts'
+import { readRunConfig } from '../../runs/used-config.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
@@ -35,6 +36,7 @@ import {
   OutputQuery,
   outputFile,
   PipelineStats,
+  RunConfig,
   RunDetail,
   RunItem,
   RunOfOrganization,
@@ -129,6 +131,22 @@ export function runRoutes(app: App, services: Services): void {
       schema: { tags, summary: 'One run', params: RunParams, response: { 200: RunDetail, ...refusals } },
     },
     (request) => readRun(db, actorOf(request), request.params.run_id),
+  )
+
+  app.get(
+    '/api/pipelines/runs/:run_id/config',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'The configuration that a run used',
+        description:
+          'As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody. It is kept as long as the run. Runs that were triggered before it was kept have none: 404.',
+        params: RunParams,
+        response: { 200: RunConfig, ...refusals },
+      },
+    },
+    (request) => readRunConfig(db, actorOf(request), request.params.run_id),
   )
 
   app.get(

@@ -36,6 +36,16 @@ export const RunDetail = Type.Object({
   bytes_written: Type.Integer(),
 })
 
+export const RunConfig = Type.Object({
+  config: Type.Unsafe<Record<string, unknown> | null>({
+    type: ['object', 'null'],
+    additionalProperties: true,
+    description:
+      'source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved',
+  }),
+  problem: Nullable(Type.String({ description: 'Why it could not be resolved' })),
+})
+
 export const RunParams = Type.Object({ run_id: Uuid })
 const include_counts = Type.Boolean({
   default: false,
