@@ -1,12 +1,15 @@
 /**
- * The generated TypeScript client against the running platform. `npm run check` compiles this file, so the document also
- * has to describe what is sent and answered here.
+ * Clients that are generated from the OpenAPI document, against the running platform. `npm run check` compiles this file,
+ * so the document also has to describe what is sent and answered here.
  */
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
+import { execFile, spawnSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { after, test } from 'node:test'
+import { promisify } from 'node:util'
 import { createClient, type Schemas } from '../../../clients/typescript/src/client.ts'
-import { makeDataDir, startService } from '../harness/service.ts'
+import { makeDataDir, root, startService } from '../harness/service.ts'
 
 const folder = makeDataDir()
 const service = await startService(folder)
@@ -69,6 +72,25 @@ test('an error is the one Error of the document', async () => {
   // @ts-expect-error a stream that the source does not have is found by the compiler
   const wrong: Schemas['DummySource'] = { name: 'dummy', stream: 'minerals' }
   assert.ok(wrong)
+})
+
+const python = process.env.PYTHON ?? 'python3'
+
+test('a Python client is generated and does the same, where its generator is installed', async (context) => {
+  if (spawnSync(python, ['-m', 'openapi_python_client', '--version']).status !== 0)
+    return context.diagnostic('no Python client was tried: pip install openapi-python-client')
+  const run = promisify(execFile)
+  const settings = path.join(folder, 'generator.yml')
+  writeFileSync(settings, 'post_hooks: []\n')
+  const document = path.join(root, 'docs/openapi.json')
+  const into = ['--meta', 'none', '--output-path', path.join(folder, 'sluice_client'), '--config', settings]
+  const generated = await run(python, ['-m', 'openapi_python_client', 'generate', '--path', document, ...into])
+  assert.doesNotMatch(generated.stdout + generated.stderr, /warning|error/i)
+  const script = path.join(import.meta.dirname, 'python-client.py')
+  const { stdout } = await run(python, ['-B', script, url, account.email, account.password], {
+    env: { PATH: process.env.PATH, PYTHONPATH: folder },
+  })
+  assert.equal(stdout, 'used\n')
 })
 
 /** The log is followed until the run ends. */
