@@ -6,11 +6,14 @@
  * Only settings that a connector marks `identity` count, in their canonical form and with defaults applied, so the same
  * place written in another way is no change. Secrets, versions of code and everything that only changes how data is moved
  * are left out. Connectors are compared by a hash: the fingerprint is kept in plain text, also in tenants' databases.
+ *
+ * The settings of a custom source have no marks. One may be the account, another the last day to read, which moves with
+ * every run. So they do not make a pipeline start over, but a change is reported.
  */
 import { createHash } from 'node:crypto'
 import type { Destination, Source } from '../connectors/contract.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
-import { identitySettings, unmarkedIdentity } from '../connectors/settings/identity.ts'
+import { identitySettings, withoutSecrets } from '../connectors/settings/identity.ts'
 import { applyDefaults, isObject } from '../connectors/settings/settings.ts'
 import type { Json } from '../json/json.ts'
 
@@ -23,6 +26,8 @@ export interface Fingerprint {
   stream: string
   cursor_field: string | null
   destination: string
+  /** Of a custom source: its settings, hashed. Not compared. */
+  settings?: string
 }
 
 const PARTS = ['source', 'stream', 'cursor_field', 'destination'] as const
@@ -46,11 +51,12 @@ export function fingerprintOf({ source, destination, sync }: Identifiable): Fing
     stream,
     cursor_field: sync.cursor_field,
     destination: digest([destination.name, identify(findDestination(destination.name), destination.config, stream)]),
+    ...(source.custom && { settings: digest(withoutSecrets({ ...source.config })) }),
   }
 }
 
 function identify(connector: Source | Destination | undefined, given: object, stream: string): object {
-  if (!connector) return unmarkedIdentity({ ...given })
+  if (!connector) return {}
   const config = applyDefaults(connector.settings, given)
   return identitySettings(connector.settings, canonicalOf(connector, config, stream))
 }
@@ -89,11 +95,18 @@ export function findChanges(kept: Fingerprint | null, now: Fingerprint): Change[
 /** As it comes back from a row or from a destination, which may say anything. */
 export function readFingerprint(value: Json | undefined): Fingerprint | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
-  const { v, source, stream, cursor_field, destination } = value
+  const { v, source, stream, cursor_field, destination, settings } = value
   if (typeof v !== 'number' || typeof source !== 'string' || typeof stream !== 'string') return null
   if (typeof destination !== 'string' || (cursor_field !== null && typeof cursor_field !== 'string')) return null
-  return { v, source, stream, cursor_field, destination }
+  return { v, source, stream, cursor_field, destination, ...(typeof settings === 'string' && { settings }) }
 }
+
+/** Whether a custom source has other settings than the run that left the cursor. */
+export const hasOtherSettings = (kept: Fingerprint | null, now: Fingerprint): boolean =>
+  kept?.v === now.v && kept.settings !== undefined && now.settings !== undefined && kept.settings !== now.settings
+
+export const OTHER_SETTINGS =
+  'The settings of the source changed, and the next run continues from the cursor of the last one. If they mean other data, delete the state of the pipeline.'
 
 /** Begins a sentence: "The source and the stream changed". */
 export function describeChanges(changes: readonly Change[]): string {

@@ -13,7 +13,7 @@
 import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import type { Json } from '../json/json.ts'
-import { type Change, type Fingerprint, findChanges, readFingerprint } from './fingerprint.ts'
+import { type Change, type Fingerprint, findChanges, hasOtherSettings, readFingerprint } from './fingerprint.ts'
 import type { Counts, Job, Part } from './job.ts'
 
 export interface Point {
@@ -107,6 +107,8 @@ export interface Start extends Counts {
   ahead: boolean
   /** What changed since the state was kept, so that it is none of this run and everything is read. */
   changes: Change[]
+  /** The state is used, although the settings of a custom source changed since. */
+  other_settings: boolean
   /** The checkpoint that is already loaded; 0 at the start. */
   checkpoint: number
   encoding: Encoding | null
@@ -155,11 +157,12 @@ const isOfRun = ({ run_id, seq }: Pick<Point, 'run_id' | 'seq'>, job: Job): bool
 const isNewer = (mark: Mark, job: Job): boolean =>
   isOfRun(mark, job) ? mark.attempt > job.attempt : mark.seq >= job.seq
 
-type State = Pick<Start, 'state' | 'changes' | 'ahead'>
-const noState: State = { state: null, changes: [], ahead: false }
+type State = Pick<Start, 'state' | 'changes' | 'ahead' | 'other_settings'>
+const noState: State = { state: null, changes: [], ahead: false, other_settings: false }
 
-function beginning(job: Job, { state, changes, ahead }: State): Start {
+function beginning(job: Job, { state, changes, ahead, other_settings }: State): Start {
   return {
+    other_settings,
     changes,
     ahead,
     lost_checkpoints: 0,
@@ -189,7 +192,9 @@ function decideState(job: Job, marked: Point | null): State {
   const newest = ahead ? marked : saved && { ...saved, state: saved.cursor }
   if (newest === null) return noState
   // A point from before fingerprints existed has the fingerprint of our own state, if that has one.
-  const changes = findChanges(newest.fingerprint ?? job.state?.fingerprint ?? null, job.fingerprint)
-  if (changes.length === 0) return { state: newest.state, changes, ahead }
+  const kept = newest.fingerprint ?? job.state?.fingerprint ?? null
+  const changes = findChanges(kept, job.fingerprint)
+  const other_settings = newest.state !== null && hasOtherSettings(kept, job.fingerprint)
+  if (changes.length === 0) return { state: newest.state, changes, ahead, other_settings }
   return { ...noState, changes: newest.state === null ? [] : changes }
 }

@@ -55,6 +55,10 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       } else if (job.attempt > 1)
         log.info(`Attempt ${job.attempt} starts over: it cannot use anything from the earlier attempts.`)
       if (!start.published && checkpoint === 0) tellChanges(start.changes)
+      if (start.other_settings && checkpoint === 0)
+        log.info(
+          'The settings of the source changed since the last run, and this run continues from its cursor. If they mean other data, delete the state of the pipeline.',
+        )
       if (start.ahead && start.state !== null)
         log.info('The destination has rows that no finished run accounts for; this run continues from its mark.')
       if (start.lost_checkpoints > 0) tellLost(start)

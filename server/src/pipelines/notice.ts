@@ -12,6 +12,8 @@ import {
   type Fingerprint,
   findChanges,
   fingerprintOf,
+  hasOtherSettings,
+  OTHER_SETTINGS,
   readFingerprint,
 } from '../engine/fingerprint.ts'
 import type { Json } from '../json/json.ts'
@@ -63,7 +65,8 @@ export async function noticeChange(
   const state = readFingerprint(kept.state_fingerprint) ?? before
   const ofState = kept.has_cursor ? findChanges(state, now) : []
   const changes = ofState.length > 0 || !kept.has_later_runs ? ofState : findChanges(before, now)
-  if (changes.length === 0 || next.sync.mode !== 'incremental') return null
+  if (next.sync.mode !== 'incremental') return null
+  if (changes.length === 0) return kept.has_cursor && hasOtherSettings(state, now) ? OTHER_SETTINGS : null
   const commits = findDestination(next.destination.name)!.capabilities.commits
   const rows = describeOldRows(changes, next.sync.write, commits)
   const what = `${describeChanges(changes)}, so the next run starts from the beginning.`

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { destinations, sources } from '../../src/connectors/registry.ts'
 import type { Node } from '../../src/connectors/settings/settings.ts'
-import { findChanges, fingerprintOf, type Identifiable, readFingerprint } from '../../src/engine/fingerprint.ts'
+import {
+  findChanges,
+  fingerprintOf,
+  hasOtherSettings,
+  type Identifiable,
+  readFingerprint,
+} from '../../src/engine/fingerprint.ts'
 
 const postgres = { host: 'db.example.com', database: 'shop', user: 'reader', password: 'secret one' }
 const target = { ...postgres, database: 'warehouse' }
@@ -68,12 +74,14 @@ describe('a fingerprint', () => {
     assert.notDeepEqual(file('https://example.com/x.csv'), file('https://example.com/y.csv'))
   })
 
-  it('of a custom source is its id and its settings, but no version and nothing that is called a secret', () => {
+  it('of a custom source is its id, no version; other settings are only reported, and secrets are none', () => {
     const shop = custom({ account: 'a', api_key: 'one', nested: { password: 'x', region: 'eu' } })
     assert.deepEqual(custom({ nested: { region: 'eu', password: 'y' }, api_key: 'two', account: 'a' }), shop)
     assert.deepEqual(custom({ account: 'a', nested: { region: 'eu' } }, 'a', { version: 2, code: 'x' }), shop)
-    assert.notDeepEqual(custom({ account: 'b', nested: { region: 'eu' } }), shop)
-    assert.notDeepEqual(custom({ account: 'a', nested: { region: 'eu' } }, 'b'), shop)
+    const other = custom({ account: 'b', nested: { region: 'eu' } })
+    assert.deepEqual([findChanges(shop, other), hasOtherSettings(shop, other)], [[], true])
+    assert.equal(hasOtherSettings(shop, shop), false)
+    assert.deepEqual(findChanges(shop, custom({ account: 'a', nested: { region: 'eu' } }, 'b')), ['source'])
   })
 
   it('of another version, or none, changes nothing', () => {

@@ -180,7 +180,10 @@ async function goesOn(pipeline: string, source: { config: Record<string, unknown
     destination: { name: 'file' },
     sync: { mode: 'incremental', write: 'append' },
   }
-  assert.equal((await call('PUT', `/api/pipelines/${pipeline}`, { as: person, body: { config } })).status, 200)
+  const put = await call('PUT', `/api/pipelines/${pipeline}`, { as: person, body: { config } })
+  assert.equal(put.status, 200, put.text)
+  assert.match(put.body.notice, /^The settings of the source changed, and the next run continues from the cursor/)
   const run = await engine.finished(await engine.trigger(pipeline))
   assert.deepEqual(await outputIds(run.id), ['q2024-01-04', 'q2024-01-05'])
+  assert.match(await engine.logs(run.id), /The settings of the source changed since the last run/)
 }

@@ -18,8 +18,8 @@ export function identitySettings(schema: TSchema, config: Fields): Fields {
 /** What people call settings that hold a secret, where no schema marks them. */
 const SECRET_NAME = /pass(word|wd|phrase)?$|secret|token|credential|api_?key|access_?key|private_?key|signature/i
 
-/** For settings without a schema, as those of custom sources are: all but what its name says is a secret. */
-export function unmarkedIdentity(config: Fields): Fields {
+/** Settings without a schema, such as those of custom sources, except those whose name suggests a secret. */
+export function withoutSecrets(config: Fields): Fields {
   const kept = Object.entries(config).filter(([name]) => !SECRET_NAME.test(name))
-  return Object.fromEntries(kept.map(([name, value]) => [name, isObject(value) ? unmarkedIdentity(value) : value]))
+  return Object.fromEntries(kept.map(([name, value]) => [name, isObject(value) ? withoutSecrets(value) : value]))
 }
