@@ -46,7 +46,7 @@ import { changeColumns, changeTable, noticeOthers } from './table-changes.ts'
 const HOLD_BYTES = 512 * 1024
 const CHUNK_BYTES = 256 * 1024
 /** Held in memory while the source is slow, or if the source decides when a checkpoint comes. */
-const MOST_HELD_BYTES = 4 * 1024 * 1024
+const MAX_HELD_BYTES = 4 * 1024 * 1024
 /** A cancelled run must be gone within seconds. */
 const CLEAN_UP_MS = 2000
 
@@ -144,20 +144,20 @@ class LoadAttempt implements Load {
   }
 
   get #mostHeld(): number {
-    return this.#input.context.holdBytes ?? MOST_HELD_BYTES
+    return this.#input.context.holdBytes ?? MAX_HELD_BYTES
   }
 
   /** Whether to begin the transaction now. For a slow source that waits until there is more to write. */
   #isEnough(): boolean {
     const { size } = this.#queue
-    return size >= HOLD_BYTES && (size >= MOST_HELD_BYTES || this.#clock.isFast(size))
+    return size >= HOLD_BYTES && (size >= MAX_HELD_BYTES || this.#clock.isFast(size))
   }
 
   /** The table must be altered in a transaction that has already written to it. That is deferred to its end. */
   #waitsForChange({ table }: OpenCheckpoint): boolean {
     if (this.#strategy !== 'append' || !needsChange(table.columns, this.#queue.shape.written())) return false
     this.#clock.ask()
-    return this.#queue.size < MOST_HELD_BYTES
+    return this.#queue.size < MAX_HELD_BYTES
   }
 
   async commit(next: number, cursor: Json): Promise<void> {
