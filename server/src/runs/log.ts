@@ -9,6 +9,7 @@
 import type { Redact } from '../connectors/settings/redact.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
+import { isUnreachable } from '../database/unreachable.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -19,6 +20,9 @@ export interface LogChunk {
 
 const LINE_BYTES = 32 * 1024
 const FLUSH_MS = 100
+/** While the database is unavailable. */
+const RETRY_MS = 1000
+const MAX_HELD_BYTES = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024
 /** Readers renew their interest more often than this. */
 const FOLLOWED_MS = 15_000
@@ -28,13 +32,11 @@ const formatLine = (level: LogLevel, message: string, at = new Date()): string =
 
 export interface RunLogWriter {
   write(level: LogLevel, message: string): void
-  /** Writes the buffered lines. Lines that cannot be written are dropped: a log must not fail its run. */
+  /** Writes the buffered lines. Never rejects: a log must not fail its run. */
   flush(): Promise<void>
   /** A reader is following: for some seconds each write is announced at once. */
   follow(): void
-  /**
-   * The lines not yet written, for the transaction that ends the attempt; resolves when all earlier writes are done.
-   */
+  /** The lines not yet written, for the transaction that ends the attempt. */
   rest(): Promise<LogChunk | null>
 }
 
@@ -49,54 +51,93 @@ export function createRunLogWriter(
   run: { id: string; attempt: number },
   { redact, maxBytes }: RunLogOptions,
 ): RunLogWriter {
-  let gathered: string[] = []
-  let gatheredBytes = 0
+  const lines = createLineBuffer()
   let timer: NodeJS.Timeout | undefined
-  let writing: Promise<void> = Promise.resolve()
+  let writing: Promise<void> | null = null
   let followedUntil = 0
   const trim = createTailTrimmer(db, run.id, maxBytes / 2)
 
-  const take = (): LogChunk | null => {
-    clearTimeout(timer)
-    timer = undefined
-    if (gathered.length === 0) return null
-    const chunk = { line_count: gathered.length, lines: `${gathered.join('\n')}\n` }
-    gathered = []
-    gatheredBytes = 0
-    return chunk
+  const writeChunk = async (chunk: LogChunk): Promise<void> => {
+    const followed = performance.now() < followedUntil
+    const number = await insertChunk(db, run.id, chunk, { attempt: run.attempt, notify: followed })
+    await trim(number, Buffer.byteLength(chunk.lines))
+  }
+  /** One chunk at a time, in order. While the database is unavailable the lines are held, and tried again later. */
+  const writeAll = async (): Promise<void> => {
+    try {
+      for (let chunk = lines.take(CHUNK_BYTES); chunk !== null; chunk = lines.take(CHUNK_BYTES)) {
+        try {
+          await writeChunk(chunk)
+        } catch (error) {
+          if (!isUnreachable(error)) continue
+          lines.putBack(chunk)
+          timer ??= setTimeout(flush, RETRY_MS)
+          return
+        }
+      }
+    } finally {
+      writing = null
+    }
   }
   const flush = (): Promise<void> => {
-    const chunk = take()
-    if (!chunk) return writing
-    writing = writing
-      .then(async () => {
-        const followed = performance.now() < followedUntil
-        const number = await insertChunk(db, run.id, chunk, { attempt: run.attempt, notify: followed })
-        await trim(number, Buffer.byteLength(chunk.lines))
-      })
-      // The database is unavailable: these log lines are lost, but the run goes on.
-      .catch(() => {})
-    return writing
+    clearTimeout(timer)
+    timer = undefined
+    if (lines.bytes() > 0) writing ??= writeAll()
+    return writing ?? Promise.resolve()
   }
 
   return {
     write(level, message) {
-      for (const text of message.split(/\r\n|\r|\n/)) {
-        const line = formatLine(level, cut(redact(text)))
-        gathered.push(line)
-        gatheredBytes += line.length
-      }
-      if (gatheredBytes >= CHUNK_BYTES) void flush()
-      else timer ??= setTimeout(() => void flush(), FLUSH_MS)
+      for (const text of message.split(/\r\n|\r|\n/)) lines.add(formatLine(level, cut(redact(text))))
+      if (lines.bytes() >= CHUNK_BYTES) void flush()
+      else timer ??= setTimeout(flush, FLUSH_MS)
     },
     flush,
     follow() {
       followedUntil = performance.now() + FOLLOWED_MS
     },
     async rest() {
-      const chunk = take()
       await writing
-      return chunk
+      clearTimeout(timer)
+      timer = undefined
+      return lines.take(MAX_HELD_BYTES)
+    },
+  }
+}
+
+/** Lines that wait to be written. Those that no longer fit are dropped, and the log says how many. */
+function createLineBuffer() {
+  let held: string[] = []
+  let bytes = 0
+  let dropped = 0
+
+  return {
+    bytes: () => bytes,
+    add(line: string): void {
+      if (bytes + line.length > MAX_HELD_BYTES) {
+        dropped++
+        return
+      }
+      held.push(line)
+      bytes += line.length + 1
+    },
+    /** The first lines, up to about so many bytes. */
+    take(atMost: number): LogChunk | null {
+      if (held.length === 0) return null
+      let count = 0
+      for (let size = 0; count < held.length && size < atMost; count++) size += held[count]!.length + 1
+      const taken = held.slice(0, count)
+      held = held.slice(count)
+      bytes = held.reduce((sum, line) => sum + line.length + 1, 0)
+      if (held.length === 0 && dropped > 0) {
+        taken.push(formatLine('warn', `… ${dropped} lines were lost here: they could not be written in time`))
+        dropped = 0
+      }
+      return { line_count: taken.length, lines: `${taken.join('\n')}\n` }
+    },
+    putBack({ lines }: LogChunk): void {
+      held = [...lines.trimEnd().split('\n'), ...held]
+      bytes += lines.length
     },
   }
 }

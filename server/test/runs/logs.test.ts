@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createRedact } from '../../src/connectors/settings/redact.ts'
-import { sql } from '../../src/database/database.ts'
+import { type Queryable, sql } from '../../src/database/database.ts'
 import { createRunLogWriter } from '../../src/runs/log.ts'
 import { packLogs } from '../../src/runs/log-packing.ts'
 import { registerPerson } from '../harness/app.ts'
@@ -45,6 +45,37 @@ test('the limit applies to all attempts of a run together', async () => {
   assert.ok(logs.length < 1_300_000, `${logs.length} bytes`)
   assert.match(logs, /attempt 1 line 1 x/)
   assert.match(logs, /attempt 4 line 8000 x/)
+})
+
+test('lines wait for a database that is away, and arrive in order', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  let away = true
+  const unsteady: Queryable = {
+    ...db,
+    first: (statement) =>
+      away ? Promise.reject(Object.assign(new Error('gone'), { code: 'ECONNREFUSED' })) : db.first(statement),
+  }
+  const log = createRunLogWriter(unsteady, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e7 })
+  log.write('info', 'before')
+  await log.flush()
+  log.write('info', 'meanwhile')
+  await log.flush()
+  const rest = (await log.rest())!
+  assert.deepEqual([rest.line_count, /before\n.*meanwhile\n$/.test(rest.lines)], [2, true], rest.lines)
+  for (let line = 1; line <= 200; line++) log.write('info', `${line} ${'x'.repeat(32_000)}`)
+  await log.flush()
+  away = false
+  const written: string[] = []
+  for (let chunk = await log.rest(); chunk !== null; chunk = await log.rest()) written.push(chunk.lines)
+  const numbers = written
+    .join('')
+    .match(/(?<=INFO {2})\d+/g)!
+    .map(Number)
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: numbers.length }, (_, index) => index + 1),
+  )
+  assert.match(written.at(-1)!, new RegExp(`WARN {2}… ${200 - numbers.length} lines were lost here`))
 })
 
 test('following ends with the session', async () => {
