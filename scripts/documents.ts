@@ -13,6 +13,7 @@ import { destinations, sources } from '../server/src/connectors/registry.ts'
 import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app-type.ts'
+import { pipelinesPage } from '../server/src/pipelines/docs.ts'
 import { domainPermissions, permissionsTable } from '../server/src/tenancy/permissions.ts'
 import { describeSchema } from './describe-schema.ts'
 
@@ -28,6 +29,7 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/configuration.md', configurationPage()],
     ['docs/errors.md', errorsPage()],
     ['docs/permissions.md', permissionsPage()],
+    ['docs/pipelines.md', pipelinesPage()],
     ['docs/openapi.json', `${JSON.stringify(reference, null, 2)}\n`],
     ['clients/typescript/src/schema.d.ts', await generateTypes(reference)],
     ['server/src/database/schema.sql', await describeSchema(db)],

@@ -1931,6 +1931,10 @@ export interface components {
         };
         /** @description As for one pipeline, but its source has no stream */
         BulkPipelineConfig: {
+            /**
+             * @description For people; the pipeline has a name of its own.
+             * @example Orders
+             */
             name?: string;
             source: components["schemas"]["BulkPipelineSource"];
             destination: components["schemas"]["PipelineDestination"];
@@ -2584,16 +2588,43 @@ export interface components {
             updated_at: string | null;
         };
         PipelineColumns: {
+            /**
+             * @description Only these columns.
+             * @example [
+             *       "id",
+             *       "email"
+             *     ]
+             */
             include?: string[];
-            /** @description Columns to leave out. */
+            /**
+             * @description Columns to leave out.
+             * @example [
+             *       "notes"
+             *     ]
+             */
             exclude?: string[];
+            /**
+             * @description New names of columns.
+             * @example {
+             *       "mail": "email"
+             *     }
+             */
             rename?: {
                 [key: string]: string;
             };
-            /** @description Columns whose values are replaced by their SHA-256. */
+            /**
+             * @description Columns whose values are replaced by their SHA-256.
+             * @example [
+             *       "email"
+             *     ]
+             */
             hash?: string[];
         };
         PipelineConfig: {
+            /**
+             * @description For people; the pipeline has a name of its own.
+             * @example Orders
+             */
             name?: string;
             source: components["schemas"]["PipelineSource"];
             destination: components["schemas"]["PipelineDestination"];
@@ -2625,9 +2656,25 @@ export interface components {
             created_at: string;
         };
         PipelineRunOptions: {
+            /**
+             * @description An attempt that takes longer is ended. At most the RUN_TIMEOUT_MINUTES of the operator.
+             * @example 60
+             */
             timeout_minutes?: number;
+            /**
+             * @description How often a run is tried in all if it fails for a reason that can pass.
+             * @example 3
+             */
             max_attempts?: number;
+            /**
+             * @description The pause before the second attempt; it doubles with each further one.
+             * @example 60
+             */
             backoff_seconds?: number;
+            /**
+             * @description Whether the records are kept as the output of the run. They take as much room in the object store as the records have bytes, for RUN_RETENTION_DAYS, and count towards ORG_STORAGE_GB. false: nothing of the data stays with the service after the run, and output_file is null.
+             * @example false
+             */
             keep_output?: boolean;
         };
         PipelineSchema: {
@@ -2681,16 +2728,45 @@ export interface components {
             created_at: string;
         };
         PipelineSync: {
-            /** @enum {string} */
+            /**
+             * @description full_refresh reads everything, incremental what is new since the last run.
+             * @example incremental
+             * @enum {string}
+             */
             mode?: "full_refresh" | "incremental";
+            /**
+             * @description The field that grows with every change: the next run reads records with higher values. Required by incremental, unless the source keeps track of its position itself.
+             * @example updated_at
+             */
             cursor_field?: string | null;
-            /** @enum {string} */
+            /**
+             * @description What becomes of the rows that are there: append adds to them, replace takes their place at the end of the run, upsert overwrites those with the same primary_key.
+             * @example upsert
+             * @enum {string}
+             */
             write?: "append" | "replace" | "upsert";
-            /** @description The columns that identify a record. */
+            /**
+             * @description The columns that identify a record. Required by upsert.
+             * @example [
+             *       "id"
+             *     ]
+             */
             primary_key?: string[];
-            /** @enum {string} */
+            /**
+             * @description When columns appear or widen: evolve changes the table, discard leaves new columns out, fail ends the run before anything changes.
+             * @example fail
+             * @enum {string}
+             */
             schema_change?: "evolve" | "discard" | "fail";
+            /**
+             * @description An incremental run reads this much again, for records that arrived late. Needs upsert.
+             * @example 3600
+             */
             lookback_seconds?: number;
+            /**
+             * @description Whether a replace may empty the table. Otherwise a read without records leaves it as it is, and the run succeeds with a warning.
+             * @example true
+             */
             allow_empty?: boolean;
         };
         PostgresDestination: {

@@ -13,24 +13,27 @@ export const text = (description: string) => Type.String({ minLength: 1, maxLeng
 const UUID = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$'
 const savedId = Type.String({ pattern: UUID, description: 'The id (UUID) of a saved connector.' })
 
+const object = (description: string) => Type.Object({}, { additionalProperties: true, description })
+const overrides = object('Settings that differ from those of the saved connector, where it lets them.')
+
 const inlineSource = Type.Object(
   {
     name: text('The source connector.'),
     stream: text('The stream to read.'),
-    authentication: Type.Optional(anyObject),
-    config: Type.Optional(anyObject),
+    authentication: Type.Optional(object('How to authenticate: type and params. Default: none.')),
+    config: Type.Optional(object('The settings of the connector.')),
   },
   closed,
 )
 const savedSource = Type.Object(
-  { saved_connector_id: savedId, stream: text('The stream to read.'), config: Type.Optional(anyObject) },
+  { saved_connector_id: savedId, stream: text('The stream to read.'), config: Type.Optional(overrides) },
   closed,
 )
 const inlineDestination = Type.Object(
-  { name: text('The destination connector.'), config: Type.Optional(anyObject) },
+  { name: text('The destination connector.'), config: Type.Optional(object('The settings of the connector.')) },
   closed,
 )
-const savedDestination = Type.Object({ saved_connector_id: savedId, config: Type.Optional(anyObject) }, closed)
+const savedDestination = Type.Object({ saved_connector_id: savedId, config: Type.Optional(overrides) }, closed)
 
 const optionalStream = { stream: Type.Optional(text('The stream to read.')) }
 

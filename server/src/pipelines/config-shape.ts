@@ -3,42 +3,138 @@ import { type Static, Type } from 'typebox'
 import { anyObject, closed, type DestinationConfig, type SourceConfig, text } from '../connections/endpoint-shape.ts'
 import type { ColumnChoice, SyncMode, WriteMode } from '../connectors/contract.ts'
 
-const columnNames = (description: string) => Type.Array(text('The name of a column.'), { maxItems: 5000, description })
+/** What docs/pipelines.md says of a field. The default is text: many depend on other fields, and a config is kept as it was given. */
+type About = {
+  description: string
+  'x-default': string
+  examples: unknown[]
+}
+const about = (description: string, byDefault: string, example: unknown): About => ({
+  description,
+  'x-default': byDefault,
+  examples: [example],
+})
+const name = text('The name of a column.')
+const columnNames = (given: About) => Type.Array(name, { maxItems: 5000, ...given })
 
 const sync = Type.Object(
   {
-    mode: Type.Optional(Type.Enum(['full_refresh', 'incremental'])),
-    cursor_field: Type.Optional(
-      Type.Union([
-        text('The field that grows with every change: the next run reads records with higher values.'),
-        Type.Null(),
-      ]),
+    mode: Type.Optional(
+      Type.Enum(
+        ['full_refresh', 'incremental'],
+        about(
+          'full_refresh reads everything, incremental what is new since the last run.',
+          'full_refresh',
+          'incremental',
+        ),
+      ),
     ),
-    write: Type.Optional(Type.Enum(['append', 'replace', 'upsert'])),
-    primary_key: Type.Optional(columnNames('The columns that identify a record.')),
-    schema_change: Type.Optional(Type.Enum(['evolve', 'discard', 'fail'])),
-    lookback_seconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 315_360_000 })),
-    allow_empty: Type.Optional(Type.Boolean()),
+    cursor_field: Type.Optional(
+      Type.Union(
+        [text('The field that grows with every change: the next run reads records with higher values.'), Type.Null()],
+        about(
+          'The field that grows with every change: the next run reads records with higher values. Required by incremental, unless the source keeps track of its position itself.',
+          'none',
+          'updated_at',
+        ),
+      ),
+    ),
+    write: Type.Optional(
+      Type.Enum(
+        ['append', 'replace', 'upsert'],
+        about(
+          'What becomes of the rows that are there: append adds to them, replace takes their place at the end of the run, upsert overwrites those with the same primary_key.',
+          'full_refresh: replace if the destination can, else append. incremental: upsert if there is a primary_key and the destination can, else append',
+          'upsert',
+        ),
+      ),
+    ),
+    primary_key: Type.Optional(
+      columnNames(about('The columns that identify a record. Required by upsert.', 'none', ['id'])),
+    ),
+    schema_change: Type.Optional(
+      Type.Enum(
+        ['evolve', 'discard', 'fail'],
+        about(
+          'When columns appear or widen: evolve changes the table, discard leaves new columns out, fail ends the run before anything changes.',
+          'evolve',
+          'fail',
+        ),
+      ),
+    ),
+    lookback_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 315_360_000,
+        ...about('An incremental run reads this much again, for records that arrived late. Needs upsert.', '0', 3600),
+      }),
+    ),
+    allow_empty: Type.Optional(
+      Type.Boolean(
+        about(
+          'Whether a replace may empty the table. Otherwise a read without records leaves it as it is, and the run succeeds with a warning.',
+          'false',
+          true,
+        ),
+      ),
+    ),
   },
   closed,
 )
 
 const columns = Type.Object(
   {
-    include: Type.Optional(Type.Array(text('The name of a column.'), { minItems: 1, maxItems: 5000 })),
-    exclude: Type.Optional(columnNames('Columns to leave out.')),
-    rename: Type.Optional(Type.Object({}, { additionalProperties: text('The new name.') })),
-    hash: Type.Optional(columnNames('Columns whose values are replaced by their SHA-256.')),
+    include: Type.Optional(
+      Type.Array(name, { minItems: 1, maxItems: 5000, ...about('Only these columns.', 'all', ['id', 'email']) }),
+    ),
+    exclude: Type.Optional(columnNames(about('Columns to leave out.', 'none', ['notes']))),
+    rename: Type.Optional(
+      Type.Object(
+        {},
+        { additionalProperties: text('The new name.'), ...about('New names of columns.', 'none', { mail: 'email' }) },
+      ),
+    ),
+    hash: Type.Optional(columnNames(about('Columns whose values are replaced by their SHA-256.', 'none', ['email']))),
   },
   closed,
 )
 
 const run = Type.Object(
   {
-    timeout_minutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 525_600 })),
-    max_attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-    backoff_seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400 })),
-    keep_output: Type.Optional(Type.Boolean()),
+    timeout_minutes: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 525_600,
+        ...about(
+          'An attempt that takes longer is ended. At most the RUN_TIMEOUT_MINUTES of the operator.',
+          'RUN_TIMEOUT_MINUTES',
+          60,
+        ),
+      }),
+    ),
+    max_attempts: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 100,
+        ...about('How often a run is tried in all if it fails for a reason that can pass.', '1: no retry', 3),
+      }),
+    ),
+    backoff_seconds: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 86_400,
+        ...about('The pause before the second attempt; it doubles with each further one.', '30', 60),
+      }),
+    ),
+    keep_output: Type.Optional(
+      Type.Boolean(
+        about(
+          'Whether the records are kept as the output of the run. They take as much room in the object store as the records have bytes, for RUN_RETENTION_DAYS, and count towards ORG_STORAGE_GB. false: nothing of the data stays with the service after the run, and output_file is null.',
+          'true',
+          false,
+        ),
+      ),
+    ),
   },
   closed,
 )
@@ -46,7 +142,9 @@ const run = Type.Object(
 /** `source` and `destination` are checked after this, by their own schemas. */
 export const configFrame = Type.Object(
   {
-    name: Type.Optional(Type.String({ maxLength: 500 })),
+    name: Type.Optional(
+      Type.String({ maxLength: 500, ...about('For people; the pipeline has a name of its own.', 'none', 'Orders') }),
+    ),
     source: anyObject,
     destination: anyObject,
     sync: Type.Optional(sync),
