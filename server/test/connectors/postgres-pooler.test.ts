@@ -145,16 +145,17 @@ else
         await Promise.all(applications.map((client) => client.query('COMMIT')))
         return new Map(all.map(({ pid, ...rest }) => [pid, rest]))
       }
-      const before = await lookAll()
-      assert.equal(before.size, 3, 'the application has seen every connection of the pool')
+      const [fresh] = [...(await lookAll()).values()]
       await doEverything(p, pooler.port)
-      const after = await lookAll()
-      let same = 0
-      for (const [pid, now] of after) {
-        if (before.has(pid)) same += 1
-        assert.deepEqual(now, before.get(pid) ?? [...before.values()][0], `on connection ${pid}`)
+      // A pooler replaces the connections of clients that died in a transaction, so some of these are new.
+      const before = await lookAll()
+      for (const [pid, found] of before) assert.deepEqual(found, fresh, `on connection ${pid}`)
+      for (const [at, sync] of syncs.entries()) {
+        const job = p.load(`again_${at}`, plainRows(100), { ...sync, mode: 'full_refresh' }, { pageRecords: 20 })
+        job.destination.config = { ...job.destination.config, port: pooler.port }
+        await p.bench.run(job, { checkpointRecords: 40, holdBytes: 1 })
       }
-      assert.ok(same > 0, 'some connection served both')
+      assert.deepEqual(await lookAll(), before, 'the same connections, as they were')
       for (const client of applications) {
         await client.query('CREATE TABLE IF NOT EXISTS of_the_application (a int4)')
         await client.end()
