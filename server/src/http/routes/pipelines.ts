@@ -31,6 +31,13 @@ import { ListOf, paging } from '../total-count.ts'
 const tags = ['Pipelines']
 
 export function pipelineRoutes(app: App, services: Services): void {
+  collectionRoutes(app, services)
+  itemRoutes(app, services)
+  copyRoutes(app, services)
+  stateRoutes(app, services)
+}
+
+function collectionRoutes(app: App, services: Services): void {
   const { db } = services
 
   app.post(
@@ -71,6 +78,24 @@ export function pipelineRoutes(app: App, services: Services): void {
       return sendJsonList(reply, await listPipelines(db, actorOf(request), filter, page))
     },
   )
+
+  app.post(
+    '/api/pipelines/schedule-preview',
+    {
+      config: { access: 'pipelines:read' },
+      schema: {
+        tags,
+        summary: 'When a schedule fires next',
+        body: PreviewSchedule,
+        response: { 200: SchedulePreview, ...problems('invalid_input', 'unauthenticated') },
+      },
+    },
+    (request) => previewSchedule(db, request.body),
+  )
+}
+
+function itemRoutes(app: App, services: Services): void {
+  const { db } = services
 
   app.get(
     '/api/pipelines/:id',
@@ -126,7 +151,9 @@ export function pipelineRoutes(app: App, services: Services): void {
       return reply.code(204).send(null)
     },
   )
+}
 
+function copyRoutes(app: App, services: Services): void {
   for (const [word, summary] of [
     ['copy', 'Copy a pipeline'],
     ['duplicate', 'The same as copy'],
@@ -168,22 +195,6 @@ export function pipelineRoutes(app: App, services: Services): void {
     },
     async (request, reply) => reply.code(201).send(await createPipelines(services, actorOf(request), request.body)),
   )
-
-  app.post(
-    '/api/pipelines/schedule-preview',
-    {
-      config: { access: 'pipelines:read' },
-      schema: {
-        tags,
-        summary: 'When a schedule fires next',
-        body: PreviewSchedule,
-        response: { 200: SchedulePreview, ...problems('invalid_input', 'unauthenticated') },
-      },
-    },
-    (request) => previewSchedule(db, request.body),
-  )
-
-  stateRoutes(app, services)
 }
 
 function stateRoutes(app: App, services: Services): void {

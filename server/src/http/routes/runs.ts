@@ -53,7 +53,15 @@ const read = { access: 'pipelines:read' } as const
 const refusals = problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found')
 
 export function runRoutes(app: App, services: Services): void {
-  const { db, blobs } = services
+  pipelineRoutes(app, services)
+  runDetailRoutes(app, services)
+  logRoutes(app, services)
+  outputRoutes(app, services)
+}
+
+function pipelineRoutes(app: App, services: Services): void {
+  const { db } = services
+
   app.post(
     '/api/pipelines/:id/run',
     {
@@ -123,7 +131,9 @@ export function runRoutes(app: App, services: Services): void {
       return withCounts(reply, await listRuns(db, actorOf(request), filters))
     },
   )
+}
 
+function runDetailRoutes(app: App, { db }: Services): void {
   app.get(
     '/api/pipelines/runs/:run_id',
     {
@@ -148,6 +158,24 @@ export function runRoutes(app: App, services: Services): void {
     },
     (request) => readRunConfig(db, actorOf(request), request.params.run_id),
   )
+
+  app.post(
+    '/api/pipelines/runs/:run_id/cancel',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Cancel a waiting or running run',
+        params: RunParams,
+        response: { 200: Cancelled, ...refusals, ...problems('conflict') },
+      },
+    },
+    (request) => cancelRun(db, actorOf(request), request.params.run_id),
+  )
+}
+
+function logRoutes(app: App, services: Services): void {
+  const { db, blobs } = services
 
   app.get(
     '/api/pipelines/runs/:run_id/logs',
@@ -186,20 +214,10 @@ export function runRoutes(app: App, services: Services): void {
     },
     (request, reply) => followLog(services, request.params.run_id, request, reply),
   )
+}
 
-  app.post(
-    '/api/pipelines/runs/:run_id/cancel',
-    {
-      config: { access: 'pipelines:run' },
-      schema: {
-        tags,
-        summary: 'Cancel a waiting or running run',
-        params: RunParams,
-        response: { 200: Cancelled, ...refusals, ...problems('conflict') },
-      },
-    },
-    (request) => cancelRun(db, actorOf(request), request.params.run_id),
-  )
+function outputRoutes(app: App, services: Services): void {
+  const { db } = services
 
   app.post(
     '/api/pipelines/runs/:run_id/output/ticket',
