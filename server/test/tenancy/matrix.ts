@@ -181,6 +181,7 @@ export const matrix: Line[] = [
   line('GET /api/pipelines/:id/stats',                [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
   line('GET /api/runs',                               [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('GET /api/pipelines/runs/:run_id',             [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
+  line('GET /api/pipelines/runs/:run_id/config',      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
   line('GET /api/pipelines/runs/:run_id/logs',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
   line('GET /api/pipelines/runs/:run_id/logs/stream', [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
   line('POST /api/pipelines/runs/:run_id/cancel',     [200, 200,  200,   403,   200,   200,    401,   404], 'as role', run),
@@ -188,6 +189,7 @@ export const matrix: Line[] = [
   line('GET /api/pipelines/runs/:run_id/output',      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
   line('GET /api/pipelines/runs/:run_id/download',    [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
 
+  line('GET /api/version',                            [200, 200,  200,   200,   200,   200,    401,   200], 200, undefined, [200, 200, 200]),
   line('GET /api/connectors/sources',                 [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('GET /api/connectors/destinations',            [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('POST /api/connectors/check',                  [200, 200,  200,   403,   403,   403,    401,   200], 'as role', () => ({ body: { source: pipelineConfig.source } })),

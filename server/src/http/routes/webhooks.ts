@@ -28,11 +28,12 @@ const tags = ['Webhooks']
 const config = { access: 'webhooks:write' } as const
 
 export function webhookRoutes(app: App, services: Services): void {
-  endpointRoutes(app, services)
+  collectionRoutes(app, services)
+  itemRoutes(app, services)
   deliveryRoutes(app, services)
 }
 
-function endpointRoutes(app: App, services: Services): void {
+function collectionRoutes(app: App, services: Services): void {
   const { db } = services
 
   app.get(
@@ -64,6 +65,10 @@ function endpointRoutes(app: App, services: Services): void {
     },
     async (request, reply) => reply.code(201).send(await createWebhook(services, actorOf(request), request.body)),
   )
+}
+
+function itemRoutes(app: App, services: Services): void {
+  const { db } = services
 
   app.get(
     '/api/webhooks/:id',
