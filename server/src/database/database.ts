@@ -141,7 +141,8 @@ function openPool(
     ...sessionOptions(limits),
     Client: SessionClient,
     types: types as pg.CustomTypesConfig,
-    idleTimeoutMillis: 30_000,
+    idleTimeoutMillis: 3000,
+    min: 2,
     max: size,
     onConnect: (client) => setUpSession(client, limits),
   })

@@ -141,6 +141,8 @@ function start({ memoryMb, semiSpaceMb, entry = EXECUTOR_ENTRY }: LaunchOptions,
     env: {
       PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
       TZ: 'UTC',
+      // Otherwise every thread keeps freed memory for itself.
+      MALLOC_ARENA_MAX: '1',
       LANG: 'C.UTF-8',
       TMPDIR: scratch,
       // Half of an executor's start is spent compiling what another one has already compiled.

@@ -32,6 +32,7 @@ import { savedConnectorRoutes } from './routes/saved-connectors.ts'
 import { userRoutes } from './routes/users.ts'
 import { versionRoutes } from './routes/version.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
+import { compileSerializer } from './serializers.ts'
 import { traceRequests } from './trace-requests.ts'
 import { acceptUnchangedFields } from './unchanged-fields.ts'
 import { compileValidator } from './validators.ts'
@@ -58,6 +59,7 @@ export async function createApp(services: Services): Promise<App> {
     frameworkErrors: (error, request, reply) => handleError(error, request, reply as never),
   })
   app.setValidatorCompiler(compileValidator)
+  app.setSerializerCompiler(compileSerializer)
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
   app.decorateRequest('actor', null)

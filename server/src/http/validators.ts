@@ -10,9 +10,6 @@ import { findUnknownField, type Shape } from './known-fields.ts'
 const common: Options = { strict: false, allErrors: false, removeAdditional: false, ownProperties: true }
 const formats = ['email', 'uri'] as const
 
-let strictAjv: Ajv | undefined
-let textAjv: Ajv | undefined
-
 const make = (options: Options): Ajv => {
   const ajv = new Ajv({ ...common, ...options })
   ;(addFormats as unknown as (ajv: Ajv, formats: readonly string[]) => void)(ajv, formats)
@@ -20,6 +17,28 @@ const make = (options: Options): Ajv => {
   ajv.addFormat('uuid', /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i)
   ajv.addFormat('date-time', isTimestamp)
   return ajv
+}
+
+const once = (options: Options): (() => Ajv) => {
+  let ajv: Ajv | undefined
+  return () => {
+    ajv ??= make(options)
+    return ajv
+  }
+}
+const strict = once({ coerceTypes: false, useDefaults: false })
+const text = once({ coerceTypes: true, useDefaults: true })
+
+/** Compiled at the first request: most routes are not used in most processes, and compiling all takes time and memory. */
+function compileLazily(schema: object, ajv: () => Ajv): FastifyValidationResult {
+  let validate: FastifyValidationResult | undefined
+  const check: FastifyValidationResult = (value: unknown) => {
+    validate ??= ajv().compile(schema) as unknown as FastifyValidationResult
+    const valid = validate(value)
+    check.errors = validate.errors ?? null
+    return valid
+  }
+  return check
 }
 
 const RFC3339 = /^(\d{4}-\d\d-\d\d)([T ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-](0\d|1[0-5])(:?[0-5]\d)?))?$/i
@@ -36,12 +55,8 @@ function isTimestamp(text: string): boolean {
 }
 
 export function compileValidator({ schema, httpPart }: FastifyRouteSchemaDef<object>): FastifyValidationResult {
-  if (httpPart === 'body') {
-    strictAjv ??= make({ coerceTypes: false, useDefaults: false })
-    return withKnownFields(schema, strictAjv.compile(schema) as unknown as FastifyValidationResult)
-  }
-  textAjv ??= make({ coerceTypes: true, useDefaults: true })
-  const validate = textAjv.compile(schema) as unknown as FastifyValidationResult
+  if (httpPart === 'body') return withKnownFields(schema, compileLazily(schema, strict))
+  const validate = compileLazily(schema, text)
   const booleans = namesOf(schema, 'boolean')
   const integers = namesOf(schema, 'integer')
   if (httpPart !== 'params' && booleans.length + integers.length === 0) return withKnownFields(schema, validate)
