@@ -18,8 +18,8 @@ import { runPlace } from '../runs/trigger.ts'
 import { keepUsedConfigs, usedConfigOf } from '../runs/used-config.ts'
 
 const BATCH = 500
-/** A config may hold half a megabyte of code, so not all of a batch are in memory at once. */
-const PINNED_AT_ONCE = 50
+/** Most configs are small, but not all of a batch may be in memory at once where they are not. */
+const PINNED_BYTES = 4 * 1024 * 1024
 
 interface DuePipeline {
   id: string
@@ -29,6 +29,7 @@ interface DuePipeline {
   timezone: string | null
   now: string
   busy_run_id: string | null
+  config_bytes: number
 }
 
 /** While one batch waits for the database, another computes times and encrypts configurations. */
@@ -57,18 +58,29 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
   if (locked.length === 0) return 0
   // A separate statement, so that it sees runs inserted while it waited for the lock.
   const due = await tx.query<DuePipeline>(sql`
-    SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now,
+    SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now, octet_length(p.config_box) AS config_bytes,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
       FROM pipelines p WHERE p.id = ANY (${locked.map(({ id }) => id)}::uuid[]) ORDER BY p.next_run_at`)
   await moveOn(tx, due, log)
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
-  for (let from = 0; from < free.length; from += PINNED_AT_ONCE) {
-    const some = free.slice(from, from + PINNED_AT_ONCE)
-    await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
-  }
+  for (const some of splitBySize(free)) await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
   if (free.length > 0) await tx.execute(notifyRun('ready'))
   return due.length
+}
+
+function splitBySize(pipelines: readonly DuePipeline[]): DuePipeline[][] {
+  const parts: DuePipeline[][] = []
+  let bytes = PINNED_BYTES
+  for (const pipeline of pipelines) {
+    bytes += pipeline.config_bytes
+    if (bytes > PINNED_BYTES) {
+      parts.push([])
+      bytes = pipeline.config_bytes
+    }
+    parts.at(-1)!.push(pipeline)
+  }
+  return parts
 }
 
 const moveOn = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
