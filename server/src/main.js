@@ -12,6 +12,8 @@ import path from 'node:path'
 // Host names are resolved on these threads, and a silent DNS server blocks one for half a minute: with Node's default of
 // four, passwords and files would wait. Read when the first thread is needed, and inherited by child processes.
 process.env.UV_THREADPOOL_SIZE ??= '12'
+// Otherwise each of these threads keeps freed memory for itself. Read when a child process starts.
+process.env.MALLOC_ARENA_MAX ??= '2'
 
 const { directory } = enableCompileCache(path.resolve(import.meta.dirname, '../../node_modules/.cache/sluice'))
 // Inherited by child processes.

@@ -99,7 +99,5 @@ export const backOffMs = (failures: number): number =>
  */
 function forkService(guard: string[]): ChildProcess {
   const [execPath, ...execArgv] = [...guard, process.execPath, ...process.execArgv, '--expose-gc']
-  // Otherwise every thread keeps freed memory for itself.
-  const env = { MALLOC_ARENA_MAX: '2', ...process.env }
-  return fork(ENTRY, [], { execPath: execPath!, execArgv, env, detached: true })
+  return fork(ENTRY, [], { execPath: execPath!, execArgv, detached: true })
 }
