@@ -3,12 +3,14 @@
  * encrypted and bound to the row's id; what lists and lookups need of it is also in plain columns.
  */
 import { randomUUID } from 'node:crypto'
+import { refuse } from '../connections/faults.ts'
 import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
 import { findMissingRun, loadReferences, type References, runsWantedBy, wantedBy } from '../connections/references.ts'
 import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { holdReferences, refersToRows } from '../connections/uses.ts'
 import { ConnectorError } from '../connectors/contract.ts'
+import { MASK } from '../connectors/settings/secrets.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import {
   type Database,
@@ -193,8 +195,20 @@ export function openConfig(
   }
 }
 
+/** What these refer to was looked up, with the caller's permissions, before masks are replaced by what is stored. */
+function refuseMaskedNames(given: unknown): void {
+  const masked = (['source', 'destination'] as const).flatMap((kind) => {
+    const side = isObject(given) && isObject(given[kind]) ? given[kind] : {}
+    return ['name', 'stream', 'saved_connector_id']
+      .filter((field) => side[field] === MASK)
+      .map((field) => `${kind}.${field}`)
+  })
+  if (masked.length > 0) throw refuse(masked.map((field) => `config.${field}: cannot be masked; only secrets can`))
+}
+
 function checkNewConfig({ box, config }: Stores, row: PipelineRow, given: unknown, references: References) {
   if (!hasMask(given)) return checkConfig(given, references, box, config)
+  refuseMaskedNames(given)
   const stored = openConfig(box, row)
   for (const kind of ['source', 'destination'] as const) {
     const side = { kind, connector_name: stored[kind].name }

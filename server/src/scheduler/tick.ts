@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { loadManyReferences, wantedBy } from '../connections/references.ts'
+import { findSource } from '../connectors/registry.ts'
 import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
@@ -18,8 +19,10 @@ import { runPlace } from '../runs/trigger.ts'
 import { keepUsedConfigs, usedConfigOf } from '../runs/used-config.ts'
 
 const BATCH = 500
-/** Most configs are small, but not all of a batch may be in memory at once where they are not. */
+/** Most configs are small, but not all of a batch may be in memory at once if they are not. */
 const PINNED_BYTES = 4 * 1024 * 1024
+/** What a saved connector or a custom source is counted as. Each may be some hundred kilobytes, so fifty at once. */
+const REFERENCE_BYTES = PINNED_BYTES / 50
 
 interface DuePipeline {
   id: string
@@ -30,6 +33,8 @@ interface DuePipeline {
   now: string
   busy_run_id: string | null
   config_bytes: number
+  source_name: string | null
+  uses_saved: boolean
 }
 
 /** While one batch waits for the database, another computes times and encrypts configurations. */
@@ -58,7 +63,8 @@ async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promis
   if (locked.length === 0) return 0
   // A separate statement, so that it sees runs inserted while it waited for the lock.
   const due = await tx.query<DuePipeline>(sql`
-    SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now, octet_length(p.config_box) AS config_bytes,
+    SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now, octet_length(p.config_box) AS config_bytes, p.source_name,
+           p.saved_source_id IS NOT NULL OR p.saved_destination_id IS NOT NULL AS uses_saved,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
       FROM pipelines p WHERE p.id = ANY (${locked.map(({ id }) => id)}::uuid[]) ORDER BY p.next_run_at`)
   await moveOn(tx, due, log)
@@ -73,10 +79,12 @@ function splitBySize(pipelines: readonly DuePipeline[]): DuePipeline[][] {
   const parts: DuePipeline[][] = []
   let bytes = PINNED_BYTES
   for (const pipeline of pipelines) {
-    bytes += pipeline.config_bytes
+    const refers = pipeline.uses_saved || !findSource(pipeline.source_name ?? '')
+    const size = pipeline.config_bytes + (refers ? REFERENCE_BYTES : 0)
+    bytes += size
     if (bytes > PINNED_BYTES) {
       parts.push([])
-      bytes = pipeline.config_bytes
+      bytes = size
     }
     parts.at(-1)!.push(pipeline)
   }

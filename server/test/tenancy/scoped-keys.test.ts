@@ -271,6 +271,9 @@ describe('a key of one domain', () => {
       assert.match(`${answer.status} ${answer.body.detail}`, /^400 config.source.config.run_id: /)
       assert.ok((await call(method, url, { as: acme.owner, body })).status < 300)
     }
+    const hidden = { ...reading, source: { ...reading.source, name: '********' } }
+    const answer = await call('PUT', `/api/pipelines/${inside}`, { as, body: { config: hidden } })
+    assert.match(`${answer.status} ${answer.body.detail}`, /^400 config.source.name: cannot be masked/)
   })
 
   test('loses access to a pipeline that is moved away, and to everything once its domain is deleted', async () => {
