@@ -32,7 +32,7 @@ export const forgetAttempts = (db: Queryable, key: string): Promise<number> =>
 /** Throws 429 with Retry-After if one of the limits is reached. */
 export async function refuseTooMany(db: Queryable, what: string, limits: readonly Limit[]): Promise<void> {
   const over = await db.first<{ wait: number }>(sql`
-    SELECT ceil(${WINDOW_SECONDS} - extract(epoch FROM now() - min(a.window_start)))::int AS wait
+    SELECT ceil(${WINDOW_SECONDS} - extract(epoch FROM now() - max(a.window_start)))::int AS wait
       FROM unnest(${limits.map(({ key }) => key)}::text[], ${limits.map(({ most }) => most)}::int[]) AS l (key, most)
       JOIN login_attempts a ON a.key = l.key AND a.attempts >= l.most
      WHERE a.window_start > now() - make_interval(secs => ${WINDOW_SECONDS})

@@ -50,6 +50,8 @@ async function packLog(db: Queryable, blobs: BlobStore, run: RunIdentity): Promi
   const chunks = await db.query<Chunk>(
     sql`SELECT first_line, line_count, lines FROM run_log_chunks WHERE run_id = ${run.id} ORDER BY number`,
   )
+  // Another scheduler has packed it since, and an empty blob must not replace its blob.
+  if (chunks.length === 0) return
   const key = logKey(run)
   await blobs.put(key, await compress(JSON.stringify(chunks)))
   await db.execute(sql`

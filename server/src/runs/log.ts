@@ -60,7 +60,8 @@ export function createRunLogWriter(
   const writeChunk = async (chunk: LogChunk): Promise<void> => {
     const followed = performance.now() < followedUntil
     const number = await insertChunk(db, run.id, chunk, { attempt: run.attempt, notify: followed })
-    await trim(number, Buffer.byteLength(chunk.lines))
+    // The lines are written; what was not trimmed now is trimmed with the next chunk.
+    await trim(number, Buffer.byteLength(chunk.lines)).catch(() => {})
   }
   /** One chunk at a time, in order. While the database is unavailable the lines are held, and tried again later. */
   const writeAll = async (): Promise<void> => {

@@ -67,7 +67,8 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
           clearInterval(announcing)
           wakes.delete(wake)
           wakeUp()
-          if (wakes.size === 0) followers.delete(runId)
+          // May be called twice; by then another reader of the run may have a set of its own.
+          if (wakes.size === 0 && followers.get(runId) === wakes) followers.delete(runId)
         },
       }
     },

@@ -52,7 +52,7 @@ function recoverRun(db: Connections, id: string): Promise<{ run: LostRun; error:
   return db.transaction(async (tx) => {
     const run = await tx.first<LostRun>(sql`
       SELECT id, organization_id, pipeline_id, attempt, lost_attempts, worker, checkpoint FROM runs
-       WHERE id = ${id} AND status = 'running' AND lease_until < clock_timestamp() FOR UPDATE SKIP LOCKED`)
+       WHERE id = ${id} AND status = 'running' AND lease_until < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED`)
     if (!run) return null
     const lost = run.lost_attempts + 1
     const where = run.worker ? `on ${run.worker} ` : ''

@@ -24,10 +24,21 @@ export interface RunConfig {
   problem: string | null
 }
 
+/** These rows are for people and stay as long as their runs, so they are kept small, whatever a tenant saves. */
+const MAX_TEXT = 1000
+const MAX_BYTES = 16 * 1024
+
 export function usedConfigOf(pinned: PinnedConfig): UsedConfig {
-  const config = JSON.stringify('config' in pinned ? { config: maskConfig(pinned.config) } : pinned)
+  const whole = JSON.stringify('config' in pinned ? { config: maskConfig(pinned.config) } : pinned, cutText)
+  const config =
+    whole.length <= MAX_BYTES ? whole : JSON.stringify({ problem: 'The configuration is too large to be kept.' })
   return { hash: createHash('sha256').update(config).digest(), config }
 }
+
+const cutText = (_key: string, value: unknown): unknown =>
+  typeof value === 'string' && value.length > MAX_TEXT
+    ? `${value.slice(0, MAX_TEXT)}… (${value.length - MAX_TEXT} more characters)`
+    : value
 
 function maskConfig({ source, destination, ...rest }: Extract<PinnedConfig, { config: unknown }>['config']): object {
   const { custom, ...plain } = source

@@ -6,6 +6,8 @@
 
 import type { BlobStore } from '../blobs/blobs.ts'
 import { runPrefix } from '../blobs/run-keys.ts'
+import { forgetEndedLeases } from '../connections/refresh-tokens.ts'
+import { forgetOldTokens } from '../connections/superseded-tokens.ts'
 import { sql } from '../database/database.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
@@ -34,6 +36,8 @@ export const tidyHourly = (services: TidyServices & Pick<Services, 'config'>): P
   doEach(services, {
     'expiring outputs': () => expireOutputs(services, services.config.RUN_RETENTION_DAYS),
     'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
+    'forgetting leases of refresh tokens': () => forgetEndedLeases(services.db),
+    'forgetting replaced refresh tokens': () => forgetOldTokens(services.db),
   })
 
 async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {

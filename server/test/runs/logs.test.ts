@@ -115,6 +115,26 @@ test('the log of a finished run is packed into a blob and reads the same', async
   assert.equal(await engine.logs(run), before)
 })
 
+test('two schedulers that pack the same log keep it', async () => {
+  const worker = await engine.work()
+  const run = await engine.trigger(await engine.createPipeline({}))
+  await engine.finished(run)
+  await worker.stop(AbortSignal.abort())
+  const before = await engine.logs(run)
+  await db.execute(sql`UPDATE runs SET finished_at = now() - interval '1 hour' WHERE id = ${run}`)
+  // The other one packs everything between the moment this one finds the run and the moment it reads its lines.
+  const late: Queryable = {
+    ...db,
+    async query(statement) {
+      const rows = await db.query<never>(statement)
+      if (rows.length > 0) await packLogs(db, blobs, fail)
+      return rows
+    },
+  }
+  await packLogs(late, blobs, fail)
+  assert.equal(await engine.logs(run), before)
+})
+
 test('a follower gets every line once, even after reconnecting', async () => {
   const worker = await engine.work()
   const run = await engine.trigger(await engine.createPipeline({ dummy: { records: 10, delay_ms: 30 } }))

@@ -93,3 +93,19 @@ test('another organization, and a run of an earlier release, have none; with the
   assert.equal((await configOf(run.id)).status, 404)
   assert.deepEqual(await db.query(sql`SELECT 1 FROM run_configs WHERE pipeline_id = ${pipeline.id}`), [])
 })
+
+test('it stays small, whatever a config holds', async () => {
+  const text = (characters: number) => 'x'.repeat(characters)
+  const source = (queries: object) => ({
+    name: 'postgres',
+    stream: 'q',
+    config: { host: 'db.example', user: 'u', database: 'd', queries: { q: 'SELECT 1', ...queries } },
+  })
+  const long = await createPipeline(source({ long: `SELECT ${text(5000)}` }))
+  const shown = (await configOf((await post(`/api/pipelines/${long.id}/run`)).id)).body.config
+  assert.match(shown.source.config.queries.long, /^SELECT x{993}… \(4007 more characters\)$/)
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`q${index}`, `SELECT ${text(500)}`]))
+  const huge = await createPipeline(source(many))
+  const { body } = await configOf((await post(`/api/pipelines/${huge.id}/run`)).id)
+  assert.deepEqual(body, { config: null, problem: 'The configuration is too large to be kept.' })
+})
