@@ -57,10 +57,14 @@ test('one organization has a limit of concurrent and waiting probes, and another
   const IN_ALL = 64
   const hanging = Promise.withResolvers<void>()
   let waiting = 0
+  let most = 0
   let released = false
   const port = await listen((socket) => {
-    if (released) socket.destroy()
-    else if (++waiting === AT_ONCE) hanging.resolve()
+    if (released) return void socket.destroy()
+    most = Math.max(most, ++waiting)
+    // On a busy machine one may have given up before the end of the test.
+    socket.once('close', () => waiting--)
+    if (waiting === AT_ONCE) hanging.resolve()
   })
   const checks = Array.from({ length: IN_ALL }, () => check(port))
   await hanging.promise
@@ -70,7 +74,7 @@ test('one organization has a limit of concurrent and waiting probes, and another
   const other = await registerPerson(app, 'Other')
   const answer = await app.call('POST', '/api/connectors/check', { as: other, body: { source: { name: 'dummy' } } })
   assert.equal(answer.body.success, true)
-  assert.equal(waiting, AT_ONCE)
+  assert.equal(most, AT_ONCE)
   released = true
   for (const socket of sockets) socket.destroy()
   for (const { status, body } of await Promise.all(checks)) assert.deepEqual([status, body.success], [200, false])
