@@ -64,7 +64,7 @@ async function findUses(tx: Queryable, actor: Actor, used: Used): Promise<UsedBy
   const saved = sql`FROM saved_connectors WHERE ${own} AND type = 'source' AND connector_name = ${'custom' in used ? used.custom : null}`
   return (await tx.first<UsedBy>(sql`
     SELECT ${firstOf(sql`${pipelines}${seesPipelines ? inVisibleDomain(actor) : sql` AND false`}`)} AS pipelines, ${countOf(pipelines)} AS pipeline_count,
-           ${firstOf(saved)} AS saved_sources, ${countOf(saved)} AS saved_source_count`))!
+           ${firstOf(sql`${saved}${can(actor, 'connectors:read') ? sql`` : sql` AND false`}`)} AS saved_sources, ${countOf(saved)} AS saved_source_count`))!
 }
 
 const firstOf = (rows: Statement) => sql`

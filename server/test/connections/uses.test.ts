@@ -109,6 +109,16 @@ test('the list is bounded, and pipelines that the caller may not read are only c
   assert.equal(/P\d/.test(blind.text), false)
 })
 
+test('saved sources are named only to those who may read them', async () => {
+  const custom = await createCustom()
+  await saveSource(custom.source_name)
+  const scopes = { permissions: ['custom_sources:read', 'custom_sources:write'] }
+  const { key } = await post('/api/api-keys', { name: 'Sources only', expires_in_days: null, scopes })
+  const blind = await remove(`/api/custom-sources/${custom.id}`, '?if_unused=true', { key })
+  assert.equal(blind.status, 409, blind.text)
+  assert.deepEqual([blind.body.used_by.saved_sources, blind.body.used_by.saved_source_count], [[], 1])
+})
+
 test('another organization neither deletes it nor learns who uses it', async () => {
   const source = await saveSource()
   await post('/api/pipelines', pipelineOf({ saved_connector_id: source.id, stream: 'plants' }))
