@@ -88,8 +88,13 @@ async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: S
   const { services, run } = attempt
   const { promise, resolve } = Promise.withResolvers<Verdict>()
   const unlimit = limitAttempt(attempt, executor, resolve)
+  // Kept while the run is running, so it has to be written before a success that follows it.
+  let schemas: Promise<unknown> = Promise.resolve()
   executor.onMessage((message) => {
-    receive(attempt, executor, tokens, message).then(
+    const handle = () => receive(attempt, executor, tokens, message)
+    const handled = message.type === 'success' ? schemas.then(handle) : handle()
+    if (message.type === 'schema') schemas = Promise.allSettled([schemas, handled])
+    handled.then(
       (verdict) => {
         if (verdict) resolve(verdict)
       },
@@ -144,7 +149,9 @@ async function receive(
       return
     case 'schema':
       // The destination has already logged them, with the name of the table.
-      await keepSchema(attempt, message).catch(() => 0)
+      await keepSchema(attempt, message).catch((error: Error) =>
+        attempt.services.log.warn({ err: error, run_id: run.id }, 'the columns of a run could not be kept'),
+      )
       return
     case 'checkpoint': {
       const ended = await keepCheckpoint(attempt, message.checkpoint)
