@@ -18,6 +18,7 @@ export interface OutputFile {
   run_id: string
   organization_id: string
   pipeline_name: string
+  status: string
   output_file: string
   output_file_size: number
   output_type: string
@@ -25,7 +26,7 @@ export interface OutputFile {
 }
 
 const output = sql`
-  SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.output_file, r.output_file_size, r.output_type, r.output_parts
+  SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.status, r.output_file, r.output_file_size, r.output_type, r.output_parts
     FROM runs r JOIN pipelines p ON p.id = r.pipeline_id`
 
 const DOMAIN_ID = raw('p.domain_id')
@@ -71,6 +72,8 @@ export async function redeemTicket(db: Queryable, runId: string, ticket: string)
 const hash = (text: string) => createHash('sha256').update(text).digest()
 
 function requireOutput(file: OutputFile): OutputFile {
+  if (file.status === 'pending' || file.status === 'running')
+    throw new AppError('not_found', `This run has no output file yet: it is ${file.status}`)
   if (file.output_file === null || file.output_parts === null)
     throw new AppError(
       'not_found',

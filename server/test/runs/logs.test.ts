@@ -34,6 +34,12 @@ test('a long log keeps its beginning and end, and says what is missing', async (
   )
 })
 
+test('the output of a run that has not ended is not there yet', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const { status, body } = await call('GET', `/api/pipelines/runs/${run}/output`, { as: person })
+  assert.deepEqual([status, body.detail], [404, 'This run has no output file yet: it is pending'])
+})
+
 test('the limit applies to all attempts of a run together', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   for (let attempt = 1; attempt <= 4; attempt++) {
