@@ -159,6 +159,12 @@ test('restored gives the installation a new id each time, and numbers that no ru
     ids.push(/^This installation is now (\S{36})\.$/m.exec(stdout)?.[1])
   }
   assert.notEqual(ids[0], ids[1])
+  const elsewhere = await sluice(['restored'], { DATA_DIR: `${folder}/mistyped` })
+  assert.equal(elsewhere.code, 2)
+  assert.match(
+    elsewhere.stderr,
+    /^There is no database in .*mistyped; set DATA_DIR to the folder that was restored\.$/m,
+  )
   const help = await sluice(['restored', '--help'])
   assert.match(help.stdout, /^sluice restored: after the database was restored from a backup/)
 })
