@@ -88,6 +88,7 @@ class Seal:
         self.cpu_seconds = cpu_seconds
         self.baseline_bytes = 0
         self.channel = -1
+        self.zygote = os.getpid()
         self.oom_score = self._choose_oom_score()
         if self.sealed:
             if not self.linux:
@@ -117,9 +118,12 @@ class Seal:
             with open("/proc/self/statm", "rb") as file:
                 self.baseline_bytes = int(file.read().split()[0]) * resource.getpagesize()
 
-    def die_with_parent(self):
+    def die_with_parent(self, parent):
+        """A parent that died before the signal was requested sends none, so its pid is compared afterwards."""
         if self.linux:
             self._prctl(PR_SET_PDEATHSIG, SIGKILL)
+        if os.getppid() != parent:
+            raise SealError("the parent has died")
 
     def _prctl(self, option, value, extra=0):
         if self.libc.prctl(option, value, extra, 0, 0) != 0:
@@ -168,7 +172,7 @@ class Seal:
     def enter(self, connection):
         """Called in the forked child with the descriptor of its channel. On return the process is sealed."""
         self.channel = connection
-        self.die_with_parent()
+        self.die_with_parent(self.zygote)
         os.setsid()
         self._give_way()
         self._keep_only(connection)
@@ -177,7 +181,8 @@ class Seal:
             return
         if os.geteuid() == 0:
             self._change_user()
-            self.die_with_parent()
+            # Changing the user cancels the signal.
+            self.die_with_parent(self.zygote)
         self._prctl(PR_SET_DUMPABLE, 0)
         self._prctl(PR_SET_NO_NEW_PRIVS, 1)
         _restrict_with_landlock(self.libc)

@@ -68,7 +68,8 @@ class Zygote:
         from cell.seal import Seal
 
         self.seal = Seal(settings["memory_mb"], settings["cpu_seconds"], settings["sandbox"])
-        self.seal.die_with_parent()
+        # Also ends when its input does, so a host that is gone by now is noticed.
+        self.seal.die_with_parent(os.getppid())
         self.runner, problems = preload(ROOT, settings.get("preload", ()), settings.get("modules", ()))
         for problem in problems:
             self.write_line("module " + json.dumps(problem))

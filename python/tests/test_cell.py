@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from cell import operations, protocol, report, syscalls
 from cell.host import DelayedAuthentication, LogStream, Transport
+from cell.seal import Seal, SealError
 from svc.source.records import RecordEncoder
 
 ALLOWED, KILLED = "allowed", "killed"
@@ -41,6 +42,15 @@ def run_filter(program, machine, number, args=(0, 0, 0, 0, 0, 0), architecture=N
             return KILLED if k == syscalls.KILL_PROCESS else errno.errorcode[k & 0xFFFF]
         else:
             raise AssertionError(f"unknown instruction {code:#x}")
+
+
+class SealTest(unittest.TestCase):
+    @unittest.skipUnless(sys.platform.startswith("linux"), "parent-death signals exist only on Linux")
+    def test_a_child_whose_parent_died_before_it_could_be_told_is_not_sealed(self):
+        seal = Seal(64, 10, "none")
+        seal.die_with_parent(os.getppid())
+        with self.assertRaisesRegex(SealError, "the parent has died"):
+            seal.die_with_parent(os.getpid())
 
 
 class FilterTest(unittest.TestCase):

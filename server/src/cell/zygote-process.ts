@@ -160,6 +160,7 @@ export class ZygoteProcess {
     this.alive = false
     for (const exit of this.#exits.values()) exit.resolve({ code: 0, signal: null, cpu_ms: 0, lost: true })
     this.#exits.clear()
+    for (const { socket } of this.#spares) socket.destroy()
     if (this.#folder !== null) rm(this.#folder, { recursive: true, force: true }).catch(() => {})
   }
 
