@@ -92,8 +92,9 @@ async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: S
   let schemas: Promise<unknown> = Promise.resolve()
   executor.onMessage((message) => {
     const handle = () => receive(attempt, executor, tokens, message)
-    const handled = message.type === 'success' ? schemas.then(handle) : handle()
-    if (message.type === 'schema') schemas = Promise.allSettled([schemas, handled])
+    const type = (message as FromExecutor | null)?.type
+    const handled = type === 'success' ? schemas.then(handle) : handle()
+    if (type === 'schema') schemas = Promise.allSettled([schemas, handled])
     handled.then(
       (verdict) => {
         if (verdict) resolve(verdict)

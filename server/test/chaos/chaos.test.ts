@@ -5,7 +5,7 @@ import { unleashChaos } from './chaos.ts'
 test('killing workers, executors and databases loses no run and duplicates no record', {
   timeout: 240_000,
 }, async (context) => {
-  const result = await unleashChaos({ seed: 7, runs: 24, pipelines: 8, records: 250, seconds: 12, say: () => {} })
+  const result = await unleashChaos({ seed: 7, runs: 24, pipelines: 8, records: 600, seconds: 12, say: () => {} })
   context.diagnostic(JSON.stringify(result))
   assert.equal(result.runs >= 24, true)
   assert.ok(result.succeeded > 0)
