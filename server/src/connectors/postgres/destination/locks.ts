@@ -16,30 +16,39 @@ export async function serializeWriters(session: Session, schema: string, table: 
   await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 7))', [`sluice ${schema}.${table}`])
 }
 
-/** Runs statements that lock `table`, inside the open transaction. */
-export async function withLock<T>(
-  session: Session,
-  signal: AbortSignal,
-  table: string,
-  work: () => Promise<T>,
+/** Repeats what gives up a lock that it does not get at once, and has undone its work by then. */
+export async function retryWhileLocked<T>(
+  { table, tries, signal }: { table: string; tries: number; signal: AbortSignal },
+  attempt: () => Promise<T>,
 ): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (codeOf(error) !== sqlState.lockNotAvailable) throw error
+      if (tried === tries) throw stayedLocked(table, error)
+      await delay(PAUSE_MS, undefined, { signal })
+    }
+  }
+}
+
+function stayedLocked(table: string, cause: unknown): ConnectorError {
+  const message = `The table ${table} stayed locked by other sessions; end long transactions on it`
+  return new ConnectorError('destination', message, { transient: true, cause })
+}
+
+/** Runs statements that lock `table`, inside the open transaction. */
+export function withLock<T>(session: Session, signal: AbortSignal, table: string, work: () => Promise<T>): Promise<T> {
+  return retryWhileLocked({ table, tries: TRIES, signal }, async () => {
     await session.script(`SAVEPOINT before_lock; SET LOCAL lock_timeout = '${WAIT_SECONDS}s'`)
     try {
       const result = await work()
       await session.script('SET LOCAL lock_timeout = 0; RELEASE SAVEPOINT before_lock')
       return result
     } catch (error) {
-      if (codeOf(error) !== sqlState.lockNotAvailable) throw error
-      await session.script('ROLLBACK TO SAVEPOINT before_lock; SET LOCAL lock_timeout = 0')
-      if (tries === TRIES) {
-        throw new ConnectorError(
-          'destination',
-          `The table ${table} stayed locked by other sessions; end long transactions on it`,
-          { transient: true, cause: error },
-        )
-      }
-      await delay(PAUSE_MS, undefined, { signal })
+      if (codeOf(error) === sqlState.lockNotAvailable)
+        await session.script('ROLLBACK TO SAVEPOINT before_lock; SET LOCAL lock_timeout = 0')
+      throw error
     }
-  }
+  })
 }

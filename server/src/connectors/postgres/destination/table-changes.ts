@@ -4,7 +4,6 @@
  * behind us, and then tried again. A crash right after it leaves a column that no row uses yet, and the next attempt finds
  * it there. Only the attempt that has the mark changes the table.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type LoadContext } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import type { TableName } from '../shared/names.ts'
@@ -12,13 +11,12 @@ import type { Session } from '../shared/session.ts'
 import type { Connection } from './connection.ts'
 import { type ColumnTypes, toTypes } from './load-tables.ts'
 import { changeColumnsSql } from './loader.ts'
-import { serializeWriters } from './locks.ts'
+import { retryWhileLocked, serializeWriters } from './locks.ts'
 import type { MarkRow } from './marks.ts'
 import { ensureUnique } from './merge.ts'
 import { readColumns, type TableColumn } from './table.ts'
 
 const WAIT_SECONDS = 1
-const PAUSE_MS = 500
 const TRIES = 400
 
 interface ChangeOptions {
@@ -33,7 +31,7 @@ export async function changeTable<T>(
   work: (session: Session, mark: MarkRow) => Promise<T>,
 ): Promise<T> {
   await context.fault('postgres.change.before')
-  for (let tries = 1; ; tries += 1) {
+  return retryWhileLocked({ table: target.table, tries: TRIES, signal: context.signal }, async () => {
     await connection.begin()
     const { session } = connection
     try {
@@ -45,17 +43,10 @@ export async function changeTable<T>(
       await context.fault('postgres.change.after')
       return result
     } catch (error) {
-      if (codeOf(error) !== sqlState.lockNotAvailable) throw error
-      await session.rollback()
-      if (tries === TRIES) throw stayedLocked(target, error)
-      await delay(PAUSE_MS, undefined, { signal: context.signal })
+      if (codeOf(error) === sqlState.lockNotAvailable) await session.rollback()
+      throw error
     }
-  }
-}
-
-function stayedLocked({ table }: TableName, cause: unknown): ConnectorError {
-  const message = `The table ${table} stayed locked by other sessions; end long transactions on it`
-  return new ConnectorError('destination', message, { transient: true, cause })
+  })
 }
 
 /** Adds and widens columns, and makes the key unique. Returns the columns as they are now; null: there is no table. */
