@@ -135,3 +135,9 @@ def note(sentence: str) -> None:
 
 def example(name: str) -> str:
     return (EXAMPLES / f"{name}.py").read_text("utf-8")
+
+
+def echo(call):
+    """An answer that holds the request."""
+    headers = {name.lower(): value for name, value in call.headers.items()}
+    return {"method": call.method, "pairs": call.pairs, "headers": headers, "body": call.body.decode()}

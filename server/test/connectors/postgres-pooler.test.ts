@@ -36,7 +36,10 @@ async function doEverything(p: PostgresBench, port: number): Promise<void> {
       sync,
     })
     const { destination } = job
-    await postgresDestination.check({ ...context, config: { schema: 'public', ...destination.config } } as never)
+    await postgresDestination.check({
+      ...context,
+      config: { schema: 'public', statement_timeout_seconds: 0, ...destination.config },
+    })
     await p.bench.run({ ...job, columns: { exclude: ['filler'] } }, small)
     const [count] = await p.query(`SELECT count(*)::int4 AS n FROM copy_${at}`)
     assert.equal(count!.n, 10000)

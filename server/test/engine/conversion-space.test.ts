@@ -13,7 +13,7 @@ test('a conversion to Parquet stops before it fills the disk', async () => {
     blobs: bench.blobs,
     parts: [{ key: 'o/runs/r/1-1.part', size: 8 }],
     key: 'o/runs/r/1-output.part',
-    shape: { format: 'parquet', compression: 'none' } as never,
+    shape: { format: 'parquet' as const, compression: 'none' as const },
     columns: null,
     kept: null,
     signal: new AbortController().signal,

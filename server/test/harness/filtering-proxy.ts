@@ -1,8 +1,7 @@
 /** A pooler that does not pass on everything: it drops start-up parameters, or PostgreSQL's notifications. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { ConnectionSettings } from '../../src/database/database.ts'
 import { addressOf } from './database-proxy.ts'
+import { startRelay } from './relay.ts'
 
 export interface FilteringProxy {
   connection: ConnectionSettings & { port: number }
@@ -16,17 +15,7 @@ export interface Filter {
 }
 
 export async function startFilteringProxy(target: ConnectionSettings, filter: Filter): Promise<FilteringProxy> {
-  const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const upstream = connect(addressOf(target))
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', () => undefined)
-      socket.on('close', () => {
-        client.destroy()
-        upstream.destroy()
-      })
-    }
+  const { port, close } = await startRelay(addressOf(target), (client, upstream) => {
     client.once('data', (startUp: Buffer) => {
       upstream.write(dropParameters(startUp, filter.parameters ?? []))
       client.on('data', (chunk) => upstream.write(chunk))
@@ -42,16 +31,7 @@ export async function startFilteringProxy(target: ConnectionSettings, filter: Fi
       }
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    connection: { ...target, host: '127.0.0.1', port: (server.address() as AddressInfo).port },
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return { connection: { ...target, host: '127.0.0.1', port }, close }
 }
 
 const NOTIFICATION = 'A'.charCodeAt(0)

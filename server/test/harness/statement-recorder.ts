@@ -1,6 +1,5 @@
 /** A line to PostgreSQL that writes down what the clients ask: start-up parameters, and every statement in its order. */
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type Relay, startRelay } from './relay.ts'
 
 export interface RecordedConnection {
   parameters: Record<string, string>
@@ -8,10 +7,8 @@ export interface RecordedConnection {
   statements: { text: string; name: string }[]
 }
 
-export interface StatementRecorder {
-  port: number
+export interface StatementRecorder extends Relay {
   connections: RecordedConnection[]
-  close(): Promise<void>
 }
 
 const QUERY = 0x51
@@ -20,17 +17,7 @@ const TLS_REQUEST = 80_877_103
 
 export async function startStatementRecorder(target: { host: string; port: number }): Promise<StatementRecorder> {
   const connections: RecordedConnection[] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const upstream = connect(target.port, target.host)
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', () => undefined)
-      socket.on('close', () => {
-        client.destroy()
-        upstream.destroy()
-      })
-    }
+  const relay = await startRelay(target, (client, upstream) => {
     upstream.on('data', (chunk) => client.write(chunk))
     const record = createReader(connections)
     client.on('data', (chunk: Buffer) => {
@@ -38,17 +25,7 @@ export async function startStatementRecorder(target: { host: string; port: numbe
       upstream.write(chunk)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    connections,
-    async close() {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return { ...relay, connections }
 }
 
 function createReader(connections: RecordedConnection[]): (chunk: Buffer) => void {

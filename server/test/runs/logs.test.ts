@@ -109,25 +109,26 @@ test('following ends with the session', async () => {
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
 })
 
-test('the log of a finished run is packed into a blob and reads the same', async () => {
+/** A run that ended an hour ago, and its log. */
+async function finishRun(): Promise<{ run: string; before: string }> {
   const worker = await engine.work()
   const run = await engine.trigger(await engine.createPipeline({}))
   await engine.finished(run)
   await worker.stop(AbortSignal.abort())
   const before = await engine.logs(run)
   await db.execute(sql`UPDATE runs SET finished_at = now() - interval '1 hour' WHERE id = ${run}`)
+  return { run, before }
+}
+
+test('the log of a finished run is packed into a blob and reads the same', async () => {
+  const { run, before } = await finishRun()
   assert.ok((await packLogs(db, blobs, fail)) >= 1)
   assert.equal((await db.query(sql`SELECT 1 FROM run_log_chunks WHERE run_id = ${run}`)).length, 0)
   assert.equal(await engine.logs(run), before)
 })
 
 test('two schedulers that pack the same log keep it', async () => {
-  const worker = await engine.work()
-  const run = await engine.trigger(await engine.createPipeline({}))
-  await engine.finished(run)
-  await worker.stop(AbortSignal.abort())
-  const before = await engine.logs(run)
-  await db.execute(sql`UPDATE runs SET finished_at = now() - interval '1 hour' WHERE id = ${run}`)
+  const { run, before } = await finishRun()
   // The other one packs everything between the moment this one finds the run and the moment it reads its lines.
   const late: Queryable = {
     ...db,
