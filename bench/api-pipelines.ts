@@ -2,7 +2,7 @@
  * Pipelines over HTTP: a list of 100 of 10,000 with domain names and last runs, compared with a bare authenticated list of
  * Fastify and pg, and the time to create a pipeline.
  *
- *   node bench/api-pipelines.ts
+ *   npm run bench:api
  */
 import './lib/help.ts'
 import { fork } from 'node:child_process'

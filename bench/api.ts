@@ -3,7 +3,7 @@
  * server on the same database that verifies the same token and reads the same rows. Both are measured in turns, so that
  * changes in the machine's speed affect both.
  *
- *   node bench/api.ts
+ *   npm run bench:api
  */
 import './lib/help.ts'
 import { fork } from 'node:child_process'

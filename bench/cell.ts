@@ -1,7 +1,7 @@
 /**
  * The targets of the Python cell, each compared with its baseline in the same run:
  *
- *   node bench/cell.ts [records]
+ *   npm run bench:cell [-- RECORDS]
  *
  * The file comparison alternates the two sides and takes the best of each, so that other load on the machine affects both.
  */

@@ -2,8 +2,8 @@
  * The claim with a deep queue: 100,000 ready runs of 1,000 organizations, with statistics that were taken while the queue
  * was empty, and again after ANALYZE. Compared with a claim from an empty queue.
  *
- *   node bench/claim.ts
- *   node bench/claim.ts --runs 50000 --organizations 500
+ *   npm run bench:claim
+ *   npm run bench:claim -- --runs 50000 --organizations 500
  */
 import './lib/help.ts'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -2,7 +2,7 @@
  * Whether our JSON scanners agree with JSON.parse on a million generated texts, two thirds of them damaged, and how fast the
  * validator is on records of 200 bytes compared with JSON.parse.
  *
- *   node bench/json.ts [CASES]
+ *   npm run bench:json [-- CASES]
  */
 import './lib/help.ts'
 import fc from 'fast-check'

@@ -1,7 +1,7 @@
 /**
  * How long `npm start` takes, the first time and later, and how much memory the idle service takes.
  *
- *   node bench/start.ts
+ *   npm run bench:start
  */
 import './lib/help.ts'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import type { ConnectionSettings } from '../../server/src/database/database.ts'
 import { embeddedConnection } from '../../server/src/database/embedded-postgres.ts'
 
 export interface Api {
@@ -22,7 +23,7 @@ export interface Platform {
   service_pid: number
   url: string
   api: Api
-  connection: pg.ClientConfig
+  connection: ConnectionSettings
   db: { query<Row>(text: string, values: unknown[]): Promise<Row[]> }
   /** Waits until the sandbox self-test has passed: then the process for the first call is running. */
   sandboxed(): Promise<void>

@@ -1,7 +1,7 @@
-/** Reads runs: a single run, those of a pipeline, those of the organization, and statistics. */
+/** Reads runs: a single run, those of a pipeline, and statistics. */
 
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
-import { COUNTED_AT_MOST, countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
+import { COUNTED_AT_MOST, type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, ofVisiblePipeline } from '../tenancy/visibility.ts'
@@ -28,7 +28,7 @@ export interface RunDetail extends RunRow {
   bytes_written: number
 }
 
-const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.created_at`
+export const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.created_at`
 
 const PIPELINE_ID = raw('r.pipeline_id')
 const DOMAIN_ID = raw('p.domain_id')
@@ -51,26 +51,26 @@ export async function listPipelineRuns(
     sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)}`,
   )
   if (!there) throw notFound('Pipeline')
-  const from = sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}`
-  const own = sql`${from}${status ? sql` AND r.status = ${status}` : sql``}`
+  const of = (status: RunStatus | null) =>
+    sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}${status ? sql` AND r.status = ${status}` : sql``}`
+  const own = of(status)
   const list = await readList<RunRow>(db, page, sql`SELECT ${listed} ${own} ORDER BY r.seq DESC`, sql`SELECT 1 ${own}`)
-  return page.include_counts ? { ...list, counts: await countStatuses(db, from) } : list
+  return page.include_counts ? { ...list, counts: await countStatuses(db, (each) => sql`SELECT 1 ${of(each)}`) } : list
 }
 
 /** How many there are of each status, each counted to 10,000 through its index. */
 export type StatusCounts = Record<RunStatus, number>
 
-interface WithCounts {
+export interface WithCounts {
   include_counts?: boolean
 }
-interface Counted {
+export interface Counted {
   counts?: StatusCounts
 }
 
-async function countStatuses(db: Queryable, matching: Statement): Promise<StatusCounts> {
+export async function countStatuses(db: Queryable, matching: (status: RunStatus) => Statement): Promise<StatusCounts> {
   const each = RUN_STATUSES.map(
-    (status) =>
-      sql`(SELECT count(*)::int FROM (SELECT 1 ${matching} AND r.status = ${status} LIMIT ${COUNTED}) c) AS ${raw(status)}`,
+    (status) => sql`(SELECT count(*)::int FROM (${matching(status)} LIMIT ${COUNTED}) c) AS ${raw(status)}`,
   )
   return (await db.first<StatusCounts>(sql`SELECT ${join(each, ', ')}`))!
 }
@@ -83,64 +83,6 @@ export async function readRun(db: Queryable, actor: Actor, runId: string): Promi
       FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
   return run
-}
-
-export interface RunFilters extends WithCounts {
-  status?: string
-  pipeline_id?: string
-  domain_id?: string
-  triggered_by?: string
-  since?: string
-  until?: string
-  /** The id of the last run of the previous page. */
-  before?: string
-  limit: number | null
-  offset: number
-}
-
-export interface RunOfOrganization extends RunRow {
-  pipeline_name: string
-  domain_id: string | null
-}
-
-const R = raw('r')
-const B = raw('b')
-const BY_NUMBER = { order: sql`r.seq DESC`, place: (run: Statement) => sql`${run}.seq` }
-const BY_TIME = {
-  order: sql`r.created_at DESC, r.seq DESC`,
-  place: (run: Statement) => sql`${run}.created_at, ${run}.seq`,
-}
-
-/** Runs of all pipelines, newest first. Keyset pagination: a page costs the same however far down it is. */
-export async function listRuns(
-  db: Queryable,
-  actor: Actor,
-  filters: RunFilters,
-): Promise<Listed<RunOfOrganization> & Counted> {
-  const status = requireStatus(filters.status)
-  const conditions: Statement[] = [
-    sql`r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`,
-  ]
-  if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
-  if (filters.domain_id) conditions.push(sql`p.domain_id = ${filters.domain_id}`)
-  // Part of the statement, so that the partial index without scheduled runs can be used.
-  if (filters.triggered_by && filters.triggered_by !== 'schedule') conditions.push(sql`r.triggered_by <> 'schedule'`)
-  if (filters.triggered_by) conditions.push(sql`r.triggered_by = ${filters.triggered_by}`)
-  if (filters.since) conditions.push(sql`r.created_at >= ${filters.since}`)
-  if (filters.until) conditions.push(sql`r.created_at < ${filters.until}`)
-  const whatever = sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${join(conditions, ' AND ')}`
-  const matching = status ? sql`${whatever} AND r.status = ${status}` : whatever
-  // The runs of a pipeline are indexed by number, those of the organization by time.
-  const { order, place } = filters.pipeline_id ? BY_NUMBER : BY_TIME
-  const behind = filters.before
-    ? sql` AND (${place(R)}) < (SELECT ${place(B)} FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`
-    : sql``
-  const rows = await db.query<RunOfOrganization>(
-    sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${matching}${behind} ORDER BY ${order} LIMIT ${filters.limit} OFFSET ${filters.offset}`,
-  )
-  const all = !filters.before && filters.offset === 0 && filters.limit !== null && rows.length < filters.limit
-  const list = { rows, total: all ? rows.length : await countUpTo(db, sql`SELECT 1 ${matching}`) }
-  return filters.include_counts ? { ...list, counts: await countStatuses(db, whatever) } : list
 }
 
 export interface PipelineStats {

@@ -7,8 +7,8 @@ import { findReadableParts } from '../../src/connections/readable-outputs.ts'
 import { type Queryable, type Statement, script, sql } from '../../src/database/database.ts'
 import { nextAvailableMs } from '../../src/runs/claim.ts'
 import { packLogs } from '../../src/runs/log-packing.ts'
+import { listRuns, type RunFilters } from '../../src/runs/organization-runs.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
-import { listRuns, type RunFilters } from '../../src/runs/runs.ts'
 import { findQuotaFault } from '../../src/runs/storage-quota.ts'
 import type { WorkerServices } from '../../src/runs/worker-services.ts'
 import type { Actor } from '../../src/tenancy/actor.ts'
@@ -20,6 +20,8 @@ test.after(() => database.drop())
 const { db } = database
 const organization = '00000000-0000-4000-8000-000000000001'
 const pipeline = '00000000-0000-4000-8000-0000000000a1'
+const small = '00000000-0000-4000-8000-0000000000d1'
+const large = '00000000-0000-4000-8000-0000000000d2'
 const actor = { organization_id: organization, scope: null } as unknown as Actor
 await fill()
 
@@ -39,6 +41,12 @@ const filters: Record<string, Partial<RunFilters>> = {
   'a common trigger': { triggered_by: 'schedule' },
   'a period long ago': { since: '2026-01-01T00:00:00Z', until: old },
   'a period and a status': { status: 'failed', until: old },
+  'a small domain': { domain_id: small },
+  'a small domain and a status': { domain_id: small, status: 'failed' },
+  'a small domain and a rare trigger': { domain_id: small, triggered_by: 'manual' },
+  'a small domain and a period': { domain_id: small, since: '2026-01-01T00:00:00Z', until: '2026-02-01T00:00:00Z' },
+  'a large domain': { domain_id: large },
+  'a large domain and a status': { domain_id: large, status: 'failed' },
 }
 for (const [name, filter] of Object.entries(filters))
   test(`runs of an organization by ${name} read few pages`, async () => {
@@ -163,6 +171,8 @@ async function fill(): Promise<void> {
       SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, ('00000000-0000-4000-8000-' || lpad(to_hex(${own}), 12, '0'))::uuid, 'p', '\\x00', 's'
         FROM generate_series(0, 1000) n`)
     await tx.execute(sql`UPDATE pipelines SET organization_id = ${organization} WHERE id = ${pipeline}`)
+    await tx.execute(sql`
+      UPDATE pipelines SET domain_id = CASE WHEN id = ${pipeline} THEN ${small}::uuid ELSE ${large}::uuid END WHERE organization_id = ${organization}`)
     await tx.execute(sql`
       INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, created_at, started_at, finished_at, output_file_size)
       SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(${own}), 12, '0'))::uuid,

@@ -12,14 +12,8 @@ import {
   streamOutput,
 } from '../../runs/download.ts'
 import { readLogText } from '../../runs/log-reading.ts'
-import {
-  listPipelineRuns,
-  listRuns,
-  readPipelineStats,
-  readRun,
-  requireStatus,
-  type StatusCounts,
-} from '../../runs/runs.ts'
+import { listRuns } from '../../runs/organization-runs.ts'
+import { listPipelineRuns, readPipelineStats, readRun, requireStatus, type StatusCounts } from '../../runs/runs.ts'
 import { triggerRun } from '../../runs/trigger.ts'
 import { readRunConfig } from '../../runs/used-config.ts'
 import type { Services } from '../../services.ts'
