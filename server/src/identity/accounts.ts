@@ -101,7 +101,7 @@ export async function openLastOrganization(
 ): Promise<AuthenticationResult> {
   const last = await tx.first<{ id: string }>(sql`
     SELECT m.organization_id AS id FROM memberships m JOIN users u ON u.id = m.user_id
-     WHERE m.user_id = ${user.id} ORDER BY (m.organization_id = u.last_organization_id) DESC NULLS LAST, m.joined_at LIMIT 1`)
+     WHERE m.user_id = ${user.id} ORDER BY (m.organization_id = u.last_organization_id) DESC NULLS LAST, m.joined_at LIMIT 1 FOR SHARE OF m`)
   const organization = last ?? (await createOrganization(tx, user, `${user.name}'s organization`, origin))
   const result = await openSession(tx, tokens, { user_id: user.id, organization_id: organization.id, origin })
   const actor = { ...origin, user_id: user.id, email: user.email, organization_id: organization.id, api_key_id: null }
@@ -190,7 +190,7 @@ export async function switchOrganization(
 ): Promise<AuthenticationResult> {
   return db.transaction(async (tx) => {
     const member = await tx.first(
-      sql`SELECT 1 FROM memberships WHERE user_id = ${actor.user_id} AND organization_id = ${organizationId}`,
+      sql`SELECT 1 FROM memberships WHERE user_id = ${actor.user_id} AND organization_id = ${organizationId} FOR SHARE`,
     )
     if (!member) throw notFound('Organization')
     await audit(

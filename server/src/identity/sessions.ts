@@ -41,17 +41,25 @@ export interface NewSession {
 
 const LONGEST_USER_AGENT = 300
 
-/** Opens a session in an organization the user belongs to, and records it as the organization used last. */
+/**
+ * Opens a session in an organization the user belongs to, and records it as the organization used last. The membership
+ * stays locked until the commit: whoever removes the member waits, and then ends this session too.
+ */
 export async function openSession(tx: Queryable, tokens: Tokens, opened: NewSession): Promise<AuthenticationResult> {
   const { user_id, organization_id, api_key_id = null, origin } = opened
   const session = await tx.first<{ id: string }>(sql`
     INSERT INTO sessions (user_id, organization_id, api_key_id, client_address, user_agent, expires_at)
-    VALUES (${user_id}, ${organization_id}, ${api_key_id}, ${origin?.client_address ?? null},
-            ${origin?.user_agent?.slice(0, LONGEST_USER_AGENT) ?? null},
-            now() + make_interval(secs => ${tokens.sessionSeconds})) RETURNING id`)
+    SELECT m.user_id, m.organization_id, ${api_key_id}::uuid, ${origin?.client_address ?? null}::text,
+           ${origin?.user_agent?.slice(0, LONGEST_USER_AGENT) ?? null}::text,
+           now() + make_interval(secs => ${tokens.sessionSeconds})
+      FROM memberships m WHERE m.user_id = ${user_id} AND m.organization_id = ${organization_id} FOR SHARE RETURNING id`)
+  if (!session) throw noLongerMember()
   await tx.execute(sql`UPDATE users SET last_organization_id = ${organization_id} WHERE id = ${user_id}`)
-  return issueTokens(tx, tokens, { session_id: session!.id, user_id, organization_id })
+  return issueTokens(tx, tokens, { session_id: session.id, user_id, organization_id })
 }
+
+const noLongerMember = () =>
+  new AppError('unauthenticated', 'You are no longer a member of this organization; sign in again')
 
 interface Issue {
   session_id: string
@@ -81,7 +89,7 @@ async function issueTokens(tx: Queryable, tokens: Tokens, issue: Issue): Promise
     SELECT u.id, u.email, u.name, m.role, o.id AS organization_id, o.name AS organization_name, o.slug
       FROM memberships m JOIN users u ON u.id = m.user_id JOIN organizations o ON o.id = m.organization_id
      WHERE m.user_id = ${userId} AND m.organization_id = ${organizationId}`)
-  if (!holder) throw new AppError('unauthenticated', 'You are no longer a member of this organization; sign in again')
+  if (!holder) throw noLongerMember()
   const { organization_id, organization_name, slug, ...user } = holder
   return {
     access_token,
@@ -133,7 +141,10 @@ interface LockedToken {
   replayed: boolean
 }
 
-/** Locks the session, so that only one request at a time handles a family of tokens. */
+/**
+ * Locks the session, so that only one request at a time handles a family of tokens. Whoever removes the member waits for
+ * this lock as well. So the membership is not locked here: that would be the opposite order of locks, and a deadlock.
+ */
 async function lockToken(tx: Queryable, tokenHash: Buffer, sessionId: string): Promise<LockedToken | null> {
   await tx.execute(sql`SELECT 1 FROM sessions WHERE id = ${sessionId} FOR UPDATE`)
   return tx.first(sql`

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { setTimeout as pause } from 'node:timers/promises'
 import { holdReferences } from '../../src/connections/uses.ts'
 import { sql } from '../../src/database/database.ts'
 import { registerOrganization, registerPerson, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 
 const app = await startApp()
 const { db } = app.services
@@ -140,7 +140,7 @@ test('a pipeline that is being saved is seen by the deletion', async () => {
         INSERT INTO pipelines (organization_id, name, config_box, stream, source_name, saved_source_id)
         VALUES (${acme.id}, 'Late', '\\x00', 's', ${columns.source_name}, ${columns.saved_source_id})`)
       const answer = remove(url)
-      await untilSomebodyWaits()
+      await untilWaitingForLocks(db)
       return { answer }
     })
     const refused = await answer
@@ -171,7 +171,7 @@ test('a pipeline that is saved while its connector is being deleted is refused',
       await tx.execute(sql`SELECT 1 FROM saved_connectors WHERE id = ${source.id} FOR UPDATE`)
       await tx.execute(sql`SELECT 1 FROM custom_sources WHERE id = ${custom.id} FOR UPDATE`)
       const answer = app.call(method, url, { as, body })
-      await untilSomebodyWaits()
+      await untilWaitingForLocks(db)
       await tx.execute(sql`DELETE FROM saved_connectors WHERE id = ${source.id}`)
       await tx.execute(sql`DELETE FROM custom_sources WHERE id = ${custom.id}`)
       return { answer }
@@ -192,14 +192,3 @@ test('a pipeline that is saved while its connector is being deleted is refused',
       INSERT INTO custom_source_versions (custom_source_id, version, code, streams) VALUES (${customRow.id}, 1, '', '["planets"]')`)
   }
 })
-
-async function untilSomebodyWaits(): Promise<void> {
-  const deadline = Date.now() + 10_000
-  while (Date.now() < deadline) {
-    const row = await db.first<{ waiting: boolean }>(sql`
-      SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock') AS waiting`)
-    if (row!.waiting) return
-    await pause(10)
-  }
-  assert.fail('nobody came to wait for the lock')
-}

@@ -5,6 +5,7 @@ import { sql } from '../../src/database/database.ts'
 import { type RotationProgress, rotateKeys, SEALED_COLUMNS } from '../../src/database/key-rotation.ts'
 import { createSecretBox } from '../../src/database/secret-box.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 
 const app = await startApp()
 const owner = await registerPerson(app, 'Owner')
@@ -65,22 +66,13 @@ test('concurrent saves are not overwritten', async () => {
   const { rotation } = await db.transaction(async (tx) => {
     await tx.execute(sql`SELECT 1 FROM saved_connectors WHERE id = ${id} FOR UPDATE`)
     const started = rotateKeys(db, ring, () => {}, never)
-    await waitForLock()
+    await untilWaitingForLocks(db)
     await tx.execute(sql`UPDATE saved_connectors SET config_box = ${newer} WHERE id = ${id}`)
     return { rotation: started }
   })
   await rotation
   assert.equal(await openValue(id), 'saved in between')
 })
-
-async function waitForLock(): Promise<void> {
-  for (;;) {
-    const row = await db.first<{ waiting: boolean }>(
-      sql`SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE NOT l.granted AND a.datname = current_database()) AS waiting`,
-    )
-    if (row!.waiting) return
-  }
-}
 
 test('what no key decrypts is reported and left unchanged, and the rest continues', async () => {
   const [lost, good] = [await saved('lost'), await saved('good')]

@@ -7,6 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { type Statement, sql } from '../../src/database/database.ts'
 import { type Answer, type Person, registerOrganization, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 import { addOrganization, addPerson, setRole, tokenOf } from './world.ts'
 
 const app = await startApp()
@@ -24,7 +25,7 @@ async function race(round: number, gate: Statement, ...requests: (() => Promise<
     const sent: Promise<Answer>[] = []
     for (const request of order) {
       sent.push(request())
-      await untilWaiting(sent.length)
+      await untilWaitingForLocks(db, sent.length)
     }
     return sent
   })
@@ -33,16 +34,6 @@ async function race(round: number, gate: Statement, ...requests: (() => Promise<
     return answer.status
   })
   return round % 2 === 0 ? statuses : statuses.toReversed()
-}
-
-async function untilWaiting(count: number): Promise<void> {
-  const deadline = Date.now() + 10_000
-  for (;;) {
-    const row = await db.first<{ waiting: number }>(sql`
-      SELECT count(*) AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-    if (row!.waiting >= count) return
-    assert.ok(Date.now() < deadline, `${row!.waiting} of ${count} requests reached the lock`)
-  }
 }
 
 async function eachRound(run: (round: number) => Promise<void>): Promise<void> {
@@ -273,7 +264,7 @@ test('a pipeline that is added while its domain is deleted keeps the domain, or 
       .transaction(async (tx) => {
         await tx.execute(insert)
         deletion.answer = call('DELETE', `/api/domains/${domain}`, { as: admin })
-        await untilWaiting(1)
+        await untilWaitingForLocks(db)
         if (!commit) throw new Error('rolled back')
       })
       .catch((error: Error) => assert.equal(error.message, 'rolled back'))
