@@ -5,7 +5,14 @@
 import { randomUUID } from 'node:crypto'
 import type { ValidationResult } from '../cell/validate.ts'
 import { findSource } from '../connectors/registry.ts'
-import { type Database, isDatabaseError, type Queryable, sql, UNIQUE_VIOLATION } from '../database/database.ts'
+import {
+  type Database,
+  isDatabaseError,
+  lockForTransaction,
+  type Queryable,
+  sql,
+  UNIQUE_VIOLATION,
+} from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { CallPool } from '../executors/call-pool.ts'
@@ -47,7 +54,8 @@ export interface CellServices {
 
 const MAX_CODE_BYTES = 512 * 1024
 const MAX_ERRORS = 20
-const MAX_SOURCES = 1000
+/** Of an organization. */
+export const MAX_SOURCES = 1000
 
 const fields = sql`c.id, c.name, c.source_name, c.description, c.version, c.created_at`
 const columns = sql`${fields}, v.streams`
@@ -100,16 +108,19 @@ export async function createCustomSource(
   const { source_name } = input
   if (findSource(source_name))
     throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
-  await requireRoom(services.db, actor)
+  // Before the transaction: a connection should not wait for a tenant's code.
   const checked = await requireValid(services, actor, input, signal)
   const id = randomUUID()
   try {
-    await services.db.execute(sql`
-      WITH made AS (
-        INSERT INTO custom_sources (id, organization_id, name, source_name, description)
-        VALUES (${id}, ${actor.organization_id}, ${input.name}, ${source_name}, ${input.description ?? null})),
-      logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id }, { name: input.name, source_name })})
-      ${insertVersion(actor, id, { version: 1, code: input.code, checked })}`)
+    await services.db.transaction(async (tx) => {
+      await requireRoom(tx, actor)
+      await tx.execute(sql`
+        WITH made AS (
+          INSERT INTO custom_sources (id, organization_id, name, source_name, description)
+          VALUES (${id}, ${actor.organization_id}, ${input.name}, ${source_name}, ${input.description ?? null})),
+        logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id }, { name: input.name, source_name })})
+        ${insertVersion(actor, id, { version: 1, code: input.code, checked })}`)
+    })
   } catch (error) {
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'custom_sources_name_key'))
       throw new AppError(
@@ -121,9 +132,13 @@ export async function createCustomSource(
   return readCustomSource(services.db, actor, id)
 }
 
-/** Every custom source is in the list of sources, with its streams. */
-async function requireRoom(db: Queryable, actor: Actor): Promise<void> {
-  const row = await db.first<{ count: number }>(
+/**
+ * Every custom source is in the list of sources, with its streams, so their number is limited. Concurrent creations are
+ * serialized; otherwise all would find the last slot free.
+ */
+async function requireRoom(tx: Queryable, actor: Actor): Promise<void> {
+  await lockForTransaction(tx, `custom_sources ${actor.organization_id}`)
+  const row = await tx.first<{ count: number }>(
     sql`SELECT count(*) AS count FROM custom_sources WHERE organization_id = ${actor.organization_id}`,
   )
   if (row!.count >= MAX_SOURCES)

@@ -2,9 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { test } from 'node:test'
+import { createCustomSource, MAX_SOURCES } from '../../src/connections/custom-sources.ts'
 import { sql } from '../../src/database/database.ts'
+import type { CallPool } from '../../src/executors/call-pool.ts'
 import { resolveConfig } from '../../src/pipelines/resolve.ts'
+import type { Actor } from '../../src/tenancy/actor.ts'
 import { registerOrganization, registerPerson, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 
 const app = await startApp({ EGRESS_ALLOW: '127.0.0.1' })
 const acme = await registerOrganization(app)
@@ -261,6 +265,37 @@ test('a run uses the code of the time it was triggered, and reports what was del
   })
   await app.call('DELETE', `/api/custom-sources/${source.id}`, { as: acme.member })
   await assert.rejects(resolveConfig(db, box, acme.id, config), { kind: 'config', message: /'sky_gone' was deleted/ })
+})
+
+test('concurrent creations do not exceed the number of sources that an organization may have', async () => {
+  const owner = await registerPerson(app, 'Collector')
+  const { db } = app.services
+  await db.execute(sql`
+    INSERT INTO custom_sources (organization_id, name, source_name)
+    SELECT ${owner.organization_id}, 'S', 'source_' || n FROM generate_series(1, ${MAX_SOURCES - 1}::int) AS n`)
+  // Validated once, so that both arrive at the same time on a slow machine too.
+  const validated = app.services.calls.run(owner.organization_id, 'validate', { code: code(), source_name: null }, {})
+  await validated
+  const services = { db, calls: { ...app.services.calls, run: (() => validated) as CallPool['run'] } }
+  const actor = { ...owner, user_id: owner.id, api_key_id: null, request_id: 'test', client_address: 'test' }
+  const createDirectly = (source_name: string) =>
+    createCustomSource(
+      services,
+      actor as unknown as Actor,
+      { name: 'S', source_name, code: code() },
+      AbortSignal.timeout(30_000),
+    )
+  const { creations } = await db.transaction(async (tx) => {
+    // Neither can insert its row yet.
+    await tx.execute(sql`SELECT 1 FROM organizations WHERE id = ${owner.organization_id} FOR UPDATE`)
+    const creations = Promise.allSettled([createDirectly('one'), createDirectly('other')])
+    await untilWaitingForLocks(db, 2)
+    return { creations }
+  })
+  const refused = (await creations).filter((each) => each.status === 'rejected')
+  assert.equal(refused.length, 1)
+  assert.match(String(refused[0]!.reason), /already has 1000 custom sources/)
+  assert.equal((await create({}, owner)).status, 409)
 })
 
 test('too many concurrent previews of one organization get 429, and the others are answered', async () => {
