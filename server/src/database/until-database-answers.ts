@@ -6,10 +6,14 @@ const LONGEST_MS = 120_000
 /** Serialization failure, deadlock, lock timeout, statement timeout, idle transaction timeout. */
 const CONFLICTS = new Set(['40001', '40P01', '55P03', '57014', '25P03'])
 
+/** The same statement may succeed later. */
+export const isTransient = (error: unknown): boolean =>
+  isUnreachable(error) || CONFLICTS.has((error as { code?: string }).code ?? '')
+
 /**
- * Repeats a conditional update while the database is unavailable. Repeating is safe: if it was committed but its answer
- * got lost, it matches no row the second time, and the caller is told that it no longer owns the run, which is then
- * true.
+ * Repeats a read or a conditional update while the database is unavailable, or while others hold its rows. The result
+ * of a repeated update may be that of the second try: if the first was committed but its answer got lost, it matches no
+ * row any more, and the caller learns that it no longer owns the run, which is then true.
  */
 export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = LONGEST_MS): Promise<T> {
   const deadline = Date.now() + atMostMs
@@ -17,8 +21,7 @@ export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = 
     try {
       return await act()
     } catch (error) {
-      const transient = isUnreachable(error) || CONFLICTS.has((error as { code?: string }).code ?? '')
-      if (!transient || Date.now() > deadline) throw error
+      if (!isTransient(error) || Date.now() > deadline) throw error
       await delay(wait)
     }
   }

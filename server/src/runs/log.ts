@@ -9,7 +9,7 @@
 import type { Redact } from '../connectors/settings/redact.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
-import { isUnreachable } from '../database/unreachable.ts'
+import { isTransient } from '../database/until-database-answers.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -18,12 +18,12 @@ export interface LogChunk {
   lines: string
 }
 
-const LINE_BYTES = 32 * 1024
+const LINE_CHARACTERS = 32 * 1024
 const FLUSH_MS = 100
 /** While the database is unavailable. */
 const RETRY_MS = 1000
-const MAX_HELD_BYTES = 4 * 1024 * 1024
-const CHUNK_BYTES = 64 * 1024
+const MAX_HELD_CHARACTERS = 4 * 1024 * 1024
+const CHUNK_CHARACTERS = 64 * 1024
 /** Readers renew their interest more often than this. */
 const FOLLOWED_MS = 15_000
 
@@ -63,17 +63,23 @@ export function createRunLogWriter(
     // The lines are written; what was not trimmed now is trimmed with the next chunk.
     await trim(number, Buffer.byteLength(chunk.lines)).catch(() => {})
   }
-  /** One chunk at a time, in order. While the database is unavailable the lines are held, and tried again later. */
+  /**
+   * One chunk at a time, in order. While the database is unavailable the lines are held, and tried again later. A chunk
+   * that the database refuses is lost, and its lines are counted.
+   */
   const writeAll = async (): Promise<void> => {
     try {
-      for (let chunk = lines.take(CHUNK_BYTES); chunk !== null; chunk = lines.take(CHUNK_BYTES)) {
+      while (lines.characters() > 0) {
+        const chunk = lines.take(CHUNK_CHARACTERS)!
         try {
           await writeChunk(chunk)
         } catch (error) {
-          if (!isUnreachable(error)) continue
-          lines.putBack(chunk)
-          timer ??= setTimeout(flush, RETRY_MS)
-          return
+          if (isTransient(error)) {
+            lines.putBack(chunk)
+            timer ??= setTimeout(flush, RETRY_MS)
+            return
+          }
+          lines.lose(chunk)
         }
       }
     } finally {
@@ -83,14 +89,14 @@ export function createRunLogWriter(
   const flush = (): Promise<void> => {
     clearTimeout(timer)
     timer = undefined
-    if (lines.bytes() > 0) writing ??= writeAll()
+    if (lines.characters() > 0) writing ??= writeAll()
     return writing ?? Promise.resolve()
   }
 
   return {
     write(level, message) {
       for (const text of message.split(/\r\n|\r|\n/)) lines.add(formatLine(level, cut(redact(text))))
-      if (lines.bytes() >= CHUNK_BYTES) void flush()
+      if (lines.characters() >= CHUNK_CHARACTERS) void flush()
       else timer ??= setTimeout(flush, FLUSH_MS)
     },
     flush,
@@ -101,44 +107,51 @@ export function createRunLogWriter(
       await writing
       clearTimeout(timer)
       timer = undefined
-      return lines.take(MAX_HELD_BYTES)
+      return lines.take(MAX_HELD_CHARACTERS)
     },
   }
 }
 
-/** Lines that wait to be written. Those that no longer fit are dropped, and the log says how many. */
+/** Lines that wait to be written. Those that no longer fit, or could not be written, are counted, and the log says so. */
 function createLineBuffer() {
   let held: string[] = []
-  let bytes = 0
-  let dropped = 0
+  let characters = 0
+  let lost = 0
+  /** How many lost lines the chunk that was taken last reports. */
+  let reported = 0
 
   return {
-    bytes: () => bytes,
+    characters: () => characters,
     add(line: string): void {
-      if (bytes + line.length > MAX_HELD_BYTES) {
-        dropped++
+      if (characters + line.length > MAX_HELD_CHARACTERS) {
+        lost++
         return
       }
       held.push(line)
-      bytes += line.length + 1
+      characters += line.length + 1
     },
-    /** The first lines, up to about so many bytes. */
+    /** The first lines, up to about so many characters. Null if there is nothing to write, nor a loss to report. */
     take(atMost: number): LogChunk | null {
-      if (held.length === 0) return null
       let count = 0
       for (let size = 0; count < held.length && size < atMost; count++) size += held[count]!.length + 1
       const taken = held.slice(0, count)
       held = held.slice(count)
-      bytes = held.reduce((sum, line) => sum + line.length + 1, 0)
-      if (held.length === 0 && dropped > 0) {
-        taken.push(formatLine('warn', `… ${dropped} lines were lost here: they could not be written in time`))
-        dropped = 0
+      characters = held.reduce((sum, line) => sum + line.length + 1, 0)
+      reported = held.length === 0 ? lost : 0
+      if (reported > 0) {
+        const lines = reported === 1 ? '1 line was' : `${reported} lines were`
+        taken.push(formatLine('warn', `… ${lines} lost here: they could not be written to the database`))
+        lost = 0
       }
-      return { line_count: taken.length, lines: `${taken.join('\n')}\n` }
+      return taken.length === 0 ? null : { line_count: taken.length, lines: `${taken.join('\n')}\n` }
     },
     putBack({ lines }: LogChunk): void {
       held = [...lines.trimEnd().split('\n'), ...held]
-      bytes += lines.length
+      characters += lines.length
+    },
+    /** The chunk that was taken last could not be written. */
+    lose({ line_count }: LogChunk): void {
+      lost += reported > 0 ? line_count - 1 + reported : line_count
     },
   }
 }
@@ -186,9 +199,9 @@ const listChunks = (db: Queryable, runId: string): Promise<{ number: number; byt
 
 const cut = (line: string) => {
   const clean = line.replaceAll('\0', '\\0').toWellFormed()
-  return clean.length <= LINE_BYTES
+  return clean.length <= LINE_CHARACTERS
     ? clean
-    : `${clean.slice(0, LINE_BYTES)} … (${clean.length - LINE_BYTES} more characters)`
+    : `${clean.slice(0, LINE_CHARACTERS)} … (${clean.length - LINE_CHARACTERS} more characters)`
 }
 
 /** Appends a chunk and returns its number: 0 if the attempt no longer owns the run. */

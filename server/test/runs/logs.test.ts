@@ -84,6 +84,46 @@ test('lines wait for a database that is away, and arrive in order', async () => 
   assert.match(written.at(-1)!, new RegExp(`WARN {2}… ${200 - numbers.length} lines were lost here`))
 })
 
+test('lines that the database refuses are counted, and the log says so', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  let refuses = true
+  const refusing: Queryable = {
+    ...db,
+    first: (statement) =>
+      refuses ? Promise.reject(Object.assign(new Error('refused'), { code: '22021' })) : db.first(statement),
+  }
+  const log = createRunLogWriter(refusing, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e7 })
+  for (const line of ['one', 'two', 'three']) log.write('info', line)
+  await log.flush()
+  log.write('info', 'four')
+  await log.flush()
+  refuses = false
+  log.write('info', 'five')
+  await log.flush()
+  assert.match(await engine.logs(run), /^\S+ INFO {2}five\n\S+ WARN {2}… 4 lines were lost here/)
+  refuses = true
+  log.write('info', 'six')
+  await log.flush()
+  assert.match((await log.rest())!.lines, /… 1 line was lost here/, 'also where it was the last one')
+  assert.equal(await log.rest(), null)
+})
+
+test('lines that wait for a lock for too long are written later', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  let busy = true
+  const slow: Queryable = {
+    ...db,
+    first: (statement) =>
+      busy ? Promise.reject(Object.assign(new Error('lock timeout'), { code: '55P03' })) : db.first(statement),
+  }
+  const log = createRunLogWriter(slow, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e7 })
+  log.write('info', 'patient')
+  await log.flush()
+  busy = false
+  await log.flush()
+  assert.match(await engine.logs(run), /^\S+ INFO {2}patient\n$/)
+})
+
 test('following ends with the session', async () => {
   const run = await engine.trigger(await engine.createPipeline({}))
   const reader = await registerPerson(engine, 'Reader')
