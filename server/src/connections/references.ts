@@ -34,11 +34,15 @@ export interface CustomRow {
 /** What validation found of the settings. Versions of an earlier release do not say whether they are enforced. */
 export type StoredSchema = Partial<ExtractedSchema> & { enforced?: boolean }
 
-export interface References {
-  now: Date
+/** The rows that a config refers to. */
+export interface ConnectorReferences {
   source: SavedRow | null
   destination: SavedRow | null
   custom: CustomRow | null
+}
+
+export interface References extends ConnectorReferences {
+  now: Date
   domain: { id: string; name: string } | null
   /** A run that the settings name but that does not exist. */
   missing_run?: string | null
@@ -64,11 +68,8 @@ export function wantedBy(config: unknown): Wanted {
   }
 }
 
-interface ReferenceRow {
+interface ReferenceRow extends ConnectorReferences {
   now: string
-  source: SavedRow | null
-  destination: SavedRow | null
-  custom: CustomRow | null
   domain: { id: string; name: string } | null
 }
 
@@ -103,24 +104,55 @@ function toReferences(row: ReferenceRow): References {
   return { ...row, now: new Date(row.now), source: opened(row.source), destination: opened(row.destination) }
 }
 
-/** The same for many configs of many organizations in one statement, in their order; without code, which may be large. */
+/**
+ * The same for many configs of many organizations, in their order; without code, which may be large. Every row is loaded
+ * once: hundreds of pipelines may use the same saved connector.
+ */
 export async function loadManyReferences(
   db: Queryable,
   wanted: (Wanted & { organization_id: string })[],
-): Promise<References[]> {
-  const rows = await db.query<ReferenceRow>(sql`
-    SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
-           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', '', 'config_schema', v.config_schema) END AS custom,
-           NULL AS domain
-      FROM unnest(${wanted.map((w) => w.organization_id)}::uuid[], ${wanted.map((w) => w.source_id)}::uuid[],
-                  ${wanted.map((w) => w.source_name)}::text[], ${wanted.map((w) => w.destination_id)}::uuid[])
-           WITH ORDINALITY AS o (id, source_id, source_name, destination_id, place)
-      LEFT JOIN saved_connectors s ON s.organization_id = o.id AND s.id = o.source_id
-      LEFT JOIN saved_connectors d ON d.organization_id = o.id AND d.id = o.destination_id
-      LEFT JOIN custom_sources c ON c.organization_id = o.id AND c.source_name = coalesce(s.connector_name, o.source_name)
-      LEFT JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
-     ORDER BY o.place`)
-  return rows.map(toReferences)
+): Promise<ConnectorReferences[]> {
+  const saved = await loadSaved(db, wanted)
+  const found = wanted.map(({ organization_id, source_id, destination_id, source_name }) => {
+    const source = saved.get(keyOf(organization_id, source_id)) ?? null
+    const destination = saved.get(keyOf(organization_id, destination_id)) ?? null
+    return { organization_id, source, destination, source_name: source?.connector_name ?? source_name }
+  })
+  const custom = await loadCustom(db, found)
+  return found.map(({ organization_id, source, destination, source_name }) => ({
+    source,
+    destination,
+    custom: custom.get(keyOf(organization_id, source_name)) ?? null,
+  }))
+}
+
+const keyOf = (organizationId: string, name: string | null): string => `${organizationId} ${name ?? ''}`
+
+async function loadSaved(
+  db: Queryable,
+  wanted: (Wanted & { organization_id: string })[],
+): Promise<Map<string, SavedRow>> {
+  const pairs = wanted.flatMap(({ organization_id, source_id, destination_id }) =>
+    [source_id, destination_id].filter((id) => id !== null).map((id) => ({ organization_id, id })),
+  )
+  if (pairs.length === 0) return new Map()
+  const rows = await db.query<SavedRow>(sql`
+    SELECT s.id, s.organization_id, s.type, s.name, s.connector_name, s.config_box FROM saved_connectors s
+     WHERE (s.organization_id, s.id) IN (SELECT * FROM unnest(${pairs.map((pair) => pair.organization_id)}::uuid[], ${pairs.map((pair) => pair.id)}::uuid[]))`)
+  return new Map(rows.map((row) => [keyOf(row.organization_id, row.id), row]))
+}
+
+async function loadCustom(
+  db: Queryable,
+  wanted: { organization_id: string; source_name: string | null }[],
+): Promise<Map<string, CustomRow>> {
+  const custom = wanted.filter(({ source_name }) => source_name !== null && !findSource(source_name))
+  if (custom.length === 0) return new Map()
+  const rows = await db.query<CustomRow & { organization_id: string }>(sql`
+    SELECT c.organization_id, c.id, c.source_name, c.version, v.streams, '' AS code, v.config_schema
+      FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
+     WHERE (c.organization_id, c.source_name) IN (SELECT * FROM unnest(${custom.map((each) => each.organization_id)}::uuid[], ${custom.map((each) => each.source_name)}::text[]))`)
+  return new Map(rows.map((row) => [keyOf(row.organization_id, row.source_name), row]))
 }
 
 export const placeOfSaved = (row: Pick<SavedRow, 'id' | 'organization_id'>) => ({

@@ -12,7 +12,7 @@ import type { SecretBox } from '../database/secret-box.ts'
 import type { Json } from '../json/json.ts'
 import { nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
-import { isDynamic, openSaved, type References, type SavedRow } from './references.ts'
+import { type ConnectorReferences, isDynamic, openSaved, type SavedRow } from './references.ts'
 
 export interface ResolvedSource {
   name: string
@@ -30,7 +30,7 @@ export interface ResolvedDestination {
   config: Record<string, Json>
 }
 
-export function resolveSource(source: SourceConfig, references: References, box: SecretBox): ResolvedSource {
+export function resolveSource(source: SourceConfig, references: ConnectorReferences, box: SecretBox): ResolvedSource {
   const saved = source.saved_connector_id === undefined ? null : openReference('source', references.source, box)
   const name = saved ? references.source!.connector_name : source.name!
   const { authentication, config } = saved ?? source
@@ -54,7 +54,7 @@ export function resolveSource(source: SourceConfig, references: References, box:
 
 export function resolveDestination(
   destination: DestinationConfig,
-  references: References,
+  references: ConnectorReferences,
   box: SecretBox,
 ): ResolvedDestination {
   if (destination.saved_connector_id === undefined)

@@ -1,5 +1,5 @@
 /** Completes a pipeline's config for one run. */
-import { loadReferences, type References, wantedBy } from '../connections/references.ts'
+import { type ConnectorReferences, loadReferences, wantedBy } from '../connections/references.ts'
 import {
   broken,
   type ResolvedDestination,
@@ -51,7 +51,7 @@ export async function resolveConfig(
 }
 
 /** The same with references already loaded: the scheduler loads them for many pipelines at once. */
-export function resolveWith(config: PipelineConfig, references: References, box: SecretBox): ResolvedConfig {
+export function resolveWith(config: PipelineConfig, references: ConnectorReferences, box: SecretBox): ResolvedConfig {
   const destination = resolveDestination(config.destination, references, box)
   const found = findDestination(destination.name)
   if (!found) throw broken(`The destination connector '${destination.name}' no longer exists; choose another one.`)

@@ -22,11 +22,12 @@ const BOUNDS = [
   [0, 7],
 ] as const
 
-/** The next times after `from`, at most `count`; fewer only at the end of the calendar. */
+/** The next times after `from`, at most `count`; none if there is no such date. Throws if it cannot be parsed. */
 export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
   // A fixed offset avoids the time zone calendar, which is the expensive part.
   const zone = timezone === null ? { utcOffset: 0 } : { timezone }
-  return new Cron(schedule, { mode: '5-part', paused: true, ...zone }).nextRuns(count, from)
+  const cron = new Cron(schedule, { mode: '5-part', paused: true, ...zone })
+  return isImpossibleDate(schedule) ? [] : cron.nextRuns(count, from)
 }
 
 /** The next time of a schedule that was accepted before, or null. */
@@ -87,6 +88,34 @@ function findScheduleFault(schedule: string): string | null {
     if (outside !== undefined) return `the ${FIELDS[index]} must be ${least} to ${most}, not ${outside.slice(0, 40)}`
   }
   return null
+}
+
+const LONGEST_MONTHS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+
+/**
+ * Whether no selected month has such a day, as in 31 February; the schedule is one that croner parses. Croner itself
+ * would search the whole calendar, which takes many milliseconds, and every viewer may ask for it at any time. With a day
+ * of the week there is always a date, because either one matches.
+ */
+function isImpossibleDate(schedule: string): boolean {
+  const [, , days = '', months = '', weekdays] = schedule.trim().split(/\s+/)
+  if (weekdays !== '*') return false
+  const named = months.toLowerCase().replace(/[a-z]+/g, (name) => String(MONTHS.indexOf(name) + 1))
+  return !listValues(named, 1, 12).some((month) => listValues(days, 1, LONGEST_MONTHS[month - 1]!).length > 0)
+}
+
+/** The values that a field selects, up to `most`. */
+function listValues(field: string, least: number, most: number): number[] {
+  const parts = field.split(',').map((part) => {
+    const [range = '', step = '1'] = part.split('/')
+    const [from, to = from] = range === '*' ? [least, most] : range.split('-').map(Number)
+    return { from: from!, to: to!, step: Number(step) }
+  })
+  const all = Array.from({ length: most - least + 1 }, (_, index) => least + index)
+  return all.filter((value) =>
+    parts.some(({ from, to, step }) => value >= from && value <= to && (value - from) % step === 0),
+  )
 }
 
 const readable = (message: string) =>

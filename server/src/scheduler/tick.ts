@@ -1,8 +1,8 @@
 /**
  * The schedule. Due pipelines are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch
- * is one transaction that advances the due times and inserts the runs. The clock is the database's. A pipeline whose
- * last run has not ended is skipped, and that run's log says so; after downtime a pipeline runs once, because its next
- * time is computed from now.
+ * is one transaction that advances the due times and inserts the runs. If it fails, its pipelines are started one by one,
+ * and one that fails again is postponed. The clock is the database's. A pipeline whose last run has not ended is skipped,
+ * and that run's log says so; after downtime a pipeline runs once, because its next time is computed from now.
  */
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
@@ -11,6 +11,7 @@ import { findSource } from '../connectors/registry.ts'
 import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
+import { DatabaseUnavailable } from '../database/unreachable.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
 import { nextTime } from '../pipelines/schedule.ts'
 import { appendLine } from '../runs/log.ts'
@@ -37,36 +38,98 @@ interface DuePipeline {
   uses_saved: boolean
 }
 
+/** A pipeline that cannot be started would fail its batch again at every tick. */
+const POSTPONED_SECONDS = 300
+/** If the connection broke, that is hardly the pipeline's fault, but it may be. */
+const AFTER_OUTAGE_SECONDS = 10
+
 /** While one batch waits for the database, another computes times and encrypts configurations. */
 const SIDE_BY_SIDE = 2
 
+interface Tools {
+  db: Connections
+  box: SecretBox
+  log: Logger
+}
+
 /** Starts due pipelines and returns their number. */
 export async function scheduleDuePipelines(db: Connections, box: SecretBox, log: Logger): Promise<number> {
-  const first = await db.transaction((tx) => scheduleBatch(tx, box, log))
+  const tools = { db, box, log }
+  const first = await scheduleBatch(tools)
   if (first < BATCH) return first
-  const rest = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => scheduleAll(db, box, log)))
+  const rest = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => scheduleAll(tools)))
   return rest.reduce((sum, count) => sum + count, first)
 }
 
-async function scheduleAll(db: Connections, box: SecretBox, log: Logger): Promise<number> {
+async function scheduleAll(tools: Tools): Promise<number> {
   let total = 0
   for (;;) {
-    const handled = await db.transaction((tx) => scheduleBatch(tx, box, log))
+    const handled = await scheduleBatch(tools)
     total += handled
     if (handled < BATCH) return total
   }
 }
 
-async function scheduleBatch(tx: Queryable, box: SecretBox, log: Logger): Promise<number> {
-  const locked = await tx.query<{ id: string }>(sql`
-    SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`)
-  if (locked.length === 0) return 0
+/** One pipeline that cannot be started must not stop those that share its batch, so they are tried separately then. */
+async function scheduleBatch(tools: Tools): Promise<number> {
+  let ids: string[] = []
+  try {
+    return await tools.db.transaction(async (tx) => {
+      ids = await lockDue(tx)
+      return startDue(tx, tools, ids)
+    })
+  } catch (error) {
+    if (ids.length === 0) throw error
+    tools.log.warn(
+      { err: error },
+      `${ids.length} due pipelines could not be started together; starting them separately`,
+    )
+    let handled = 0
+    for (const id of ids) handled += await scheduleOne(tools, id)
+    return handled
+  }
+}
+
+async function scheduleOne({ db, box, log }: Tools, id: string): Promise<number> {
+  try {
+    return await db.transaction(async (tx) => startDue(tx, { box, log }, await lockDue(tx, id)))
+  } catch (error) {
+    const seconds = error instanceof DatabaseUnavailable ? AFTER_OUTAGE_SECONDS : POSTPONED_SECONDS
+    const message = `a due pipeline could not be started; trying again in ${seconds} seconds`
+    return postpone(db, id, seconds).then(
+      (count) => {
+        log.error({ err: error, pipeline_id: id }, message)
+        return count
+      },
+      (failure: Error) => {
+        if (failure instanceof DatabaseUnavailable) throw failure
+        log.error({ err: failure, pipeline_id: id }, 'a due pipeline could be neither started nor postponed')
+        return 0
+      },
+    )
+  }
+}
+
+/** Only if it is still due: a schedule that was changed meanwhile wins. */
+const postpone = (db: Connections, id: string, seconds: number): Promise<number> =>
+  db.execute(sql`
+    UPDATE pipelines SET next_run_at = now() + make_interval(secs => ${seconds}) WHERE id = ${id} AND enabled AND next_run_at <= now()`)
+
+async function lockDue(tx: Queryable, only?: string): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(sql`
+    SELECT id FROM pipelines WHERE enabled AND next_run_at <= now()${only === undefined ? sql`` : sql` AND id = ${only}`}
+     ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`)
+  return rows.map(({ id }) => id)
+}
+
+async function startDue(tx: Queryable, { box, log }: Omit<Tools, 'db'>, ids: string[]): Promise<number> {
+  if (ids.length === 0) return 0
   // A separate statement, so that it sees runs inserted while it waited for the lock.
   const due = await tx.query<DuePipeline>(sql`
     SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now, octet_length(p.config_box) AS config_bytes, p.source_name,
            p.saved_source_id IS NOT NULL OR p.saved_destination_id IS NOT NULL AS uses_saved,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
-      FROM pipelines p WHERE p.id = ANY (${locked.map(({ id }) => id)}::uuid[]) ORDER BY p.next_run_at`)
+      FROM pipelines p WHERE p.id = ANY (${ids}::uuid[]) ORDER BY p.next_run_at`)
   await moveOn(tx, due, log)
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
   for (const some of splitBySize(free)) await insertRuns(tx, box, some, await pinConfigs(tx, box, some))

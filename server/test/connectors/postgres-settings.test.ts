@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { Type } from 'typebox'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { formatStream, quoteText, splitStream } from '../../src/connectors/postgres/shared/names.ts'
-import { resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
+import { connectionSettings, resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
+import { findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 
 const PASSWORD = 's3cret-in-the-address'
 
@@ -31,6 +33,18 @@ describe('the address of a PostgreSQL', () => {
       database: 'reader',
       tls: { mode: 'prefer' },
     })
+  })
+
+  it('takes certificates and keys of at most 64 KB each', () => {
+    const schema = Type.Object(connectionSettings, { additionalProperties: false })
+    for (const name of ['ca', 'cert', 'key']) {
+      const sized = (length: number) => ({ tls: { [name]: '-'.repeat(length) } })
+      assert.deepEqual(findSettingsFaults(schema, sized(65_536), 'config'), [])
+      assert.match(
+        String(findSettingsFaults(schema, sized(65_537), 'config')),
+        new RegExp(`config.tls.${name}: .*65536`),
+      )
+    }
   })
 
   const refused: [string, Parameters<typeof resolveTarget>[0]][] = [

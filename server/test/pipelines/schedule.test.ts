@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Cron } from 'croner'
 import { checkSchedule, checkTimezone, nextTimes } from '../../src/pipelines/schedule.ts'
 
 const times = (schedule: string, timezone: string | null, from: string, count = 3) =>
@@ -103,6 +104,23 @@ test('an invalid schedule is refused with a clear message', () => {
     ['0 0 31 4,6,9,11 *', /never fires/],
   ] as const)
     assert.throws(() => check(schedule), { name: 'AppError', code: 'invalid_input', message: sentence }, schedule)
+})
+
+test('a schedule that never fires is refused without searching the calendar, and no other schedule is', () => {
+  const before = process.cpuUsage()
+  for (let time = 0; time < 100; time++) assert.throws(() => check('* * 31 2,4,6,9,11 *'), /never fires/)
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 500_000, `100 of them took ${(user + system) / 1000} ms`)
+  const days = ['*', '29', '30', '31', '30-31', '*/29', '*/30', '30-31/2', '1,31', '28-31', '1-31/30']
+  const months = ['*', '2', 'FEB', 'apr,Jun', '2,4,6,9,11', '*/2', '2-4', 'feb-mar', '2-12/2', '1']
+  for (const weekday of ['*', '1', '*/1', '0-7', 'MON'])
+    for (const day of days)
+      for (const month of months) {
+        const schedule = `0 0 ${day} ${month} ${weekday}`
+        const cron = new Cron(schedule, { mode: '5-part', paused: true, utcOffset: 0 })
+        const next = cron.nextRun(new Date('2026-01-01T00:00:00Z'))
+        assert.deepEqual(nextTimes(schedule, null, new Date('2026-01-01T00:00:00Z'), 1), next ? [next] : [], schedule)
+      }
 })
 
 test('a time zone that does not exist is refused, with a suggestion', () => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { pino } from 'pino'
-import { sql } from '../../src/database/database.ts'
+import { loadManyReferences } from '../../src/connections/references.ts'
+import { type Statement, script, sql } from '../../src/database/database.ts'
 import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
 import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/tidy.ts'
 import { startEngine } from '../harness/engine.ts'
@@ -51,6 +53,53 @@ test('an invalid schedule does not block others, and a long batch is pinned in p
     SELECT (SELECT count(*) FROM runs WHERE pipeline_id = ANY (${others}::uuid[])) AS runs,
            (SELECT next_run_at IS NULL FROM pipelines WHERE id = ${broken!}) AS unscheduled`)
   assert.deepEqual(row, { runs: 59, unscheduled: true })
+})
+
+test('a pipeline that cannot be started is postponed, with one log line, and holds up none of its batch', async () => {
+  const [poisoned, ...others] = await Promise.all(Array.from({ length: 8 }, () => scheduled()))
+  await db.execute(
+    script(`
+    CREATE FUNCTION refuse_run() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no run of this one'; END $$;
+    CREATE TRIGGER refuse_run BEFORE INSERT ON runs FOR EACH ROW WHEN (NEW.pipeline_id = '${poisoned}') EXECUTE FUNCTION refuse_run()`),
+  )
+  for (const id of [poisoned!, ...others]) await due(id)
+  const lines: { level: number; pipeline_id?: string; msg: string }[] = []
+  const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) })
+  assert.equal(await scheduleDuePipelines(db, box, log), 8)
+  const row = await db.first<{ runs: number; poisoned: number; later: boolean }>(sql`
+    SELECT (SELECT count(*) FROM runs WHERE pipeline_id = ANY (${others}::uuid[])) AS runs,
+           (SELECT count(*) FROM runs WHERE pipeline_id = ${poisoned!}) AS poisoned,
+           (SELECT next_run_at BETWEEN now() + interval '4 minutes' AND now() + interval '6 minutes' FROM pipelines WHERE id = ${poisoned!}) AS later`)
+  assert.deepEqual(row, { runs: 7, poisoned: 0, later: true })
+  const about = lines.filter((line) => line.pipeline_id !== undefined)
+  assert.deepEqual(
+    about.map((line) => [line.pipeline_id, line.level]),
+    [[poisoned, 50]],
+  )
+  await db.execute(script('DROP TRIGGER refuse_run ON runs'))
+  await due(poisoned!)
+  assert.equal(await tick(), 1)
+  assert.equal((await runsOf(poisoned!)).length, 1, 'it runs once what prevented it is gone')
+})
+
+test('a saved connector that many due pipelines use is read once', async () => {
+  const body = { name: 'Zoo', connector_name: 'dummy', config: { config: { records: 1 } } }
+  const saved = (await call('POST', '/api/saved/sources', { as: person, body })).body
+  const wanted = { organization_id: person.organization_id, source_id: saved.id, source_name: null }
+  const rows: unknown[] = []
+  const query = async <Row>(statement: Statement) => {
+    const found = await db.query<Row>(statement)
+    rows.push(...found)
+    return found
+  }
+  const references = await loadManyReferences(
+    { query, first: db.first, execute: db.execute },
+    Array.from({ length: 50 }, () => ({ ...wanted, destination_id: null })),
+  )
+  assert.equal(rows.length, 1)
+  assert.deepEqual(new Set(references.map(({ source }) => source?.id)), new Set([saved.id]))
+  const stranger = { ...wanted, organization_id: randomUUID(), destination_id: saved.id }
+  assert.deepEqual(await loadManyReferences(db, [stranger]), [{ source: null, destination: null, custom: null }])
 })
 
 test('a tick is skipped while a run is pending or running, and the log says so', async () => {

@@ -15,6 +15,9 @@ type TlsMode = (typeof tlsModes)[number]
 const DEFAULT_PORT = 5432
 const DEFAULT_TLS_MODE: TlsMode = 'prefer'
 
+/** For each of them. A bundle of all public authorities is larger, but the default trusts those anyway. */
+const MAX_PEM = 64 * 1024
+
 const tls = Type.Object(
   {
     mode: Type.Optional(
@@ -31,9 +34,14 @@ const tls = Type.Object(
         },
       ),
     ),
-    ca: Type.Optional(Type.String({ description: 'PEM text of the authorities to trust instead of the public ones.' })),
-    cert: Type.Optional(Type.String({ description: 'PEM text of the client certificate.' })),
-    key: Type.Optional(secret(Type.String({ description: 'PEM text of the client key.' }))),
+    ca: Type.Optional(
+      Type.String({
+        maxLength: MAX_PEM,
+        description: 'PEM text of the authorities to trust instead of the public ones. At most 64 KB.',
+      }),
+    ),
+    cert: Type.Optional(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client certificate.' })),
+    key: Type.Optional(secret(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client key.' }))),
   },
   { additionalProperties: false, description: 'TLS. Certificates and keys are PEM text, never the name of a file.' },
 )
