@@ -48,7 +48,6 @@ export function checkSource(
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
     faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
   }
-  if (references.missing_run) faults.push(missingRun(source.config, references.missing_run, path))
   return traits
 }
 
@@ -64,8 +63,10 @@ const STREAMS_NAMED = 10
 /** Comparing takes time, and the names are a tenant's. */
 const STREAMS_COMPARED = 100
 
-/** Reports it under the setting that names the run, if there is one. */
-function missingRun(config: unknown, id: string, path: string): string {
+/** A run that a source names and that the caller cannot read. Settings of a saved connector are not repeated. */
+export function describeMissingRun({ saved_connector_id, config }: SourceConfig, id: string, path: string): string {
+  if (saved_connector_id !== undefined)
+    return `${path}.saved_connector_id: this saved source reads the output of a run, and there is no such run`
   const [setting] = Object.entries(config ?? {}).find(([, value]) => String(value).toLowerCase() === id) ?? []
   return setting === undefined
     ? `${path}.config: there is no run with the id ${id}`

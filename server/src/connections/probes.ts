@@ -15,7 +15,7 @@ import type { CallResult } from '../executors/call.ts'
 import type { CallPool } from '../executors/call-pool.ts'
 import type { CallInputs, ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
-import type { Actor } from '../tenancy/actor.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults, nameStreams } from './endpoint-faults.ts'
@@ -175,6 +175,8 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     custom,
     saved_connector_id: id,
   } = resolveSource({ stream, ...given } as SourceConfig, references, box)
+  // A source may name the output of a run, also a saved one, and an API key may have the one permission without the other.
+  if (outputsOf(findSource(name), config).length > 0) requirePermission(actor, 'pipelines:read')
   const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
   const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
   const tokens =

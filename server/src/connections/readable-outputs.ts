@@ -1,7 +1,13 @@
-/** Which blobs a source that names a run may read: those of the output of a successful run of its own organization. */
+/**
+ * Which blobs a source that names a run may read: those of the output of a successful run of its own organization. Whoever
+ * saves such a source in a pipeline must be able to read the run.
+ */
 
 import { isOwnPart } from '../blobs/run-keys.ts'
 import { type Queryable, sql } from '../database/database.ts'
+import type { Actor } from '../tenancy/actor.ts'
+import { can } from '../tenancy/permissions.ts'
+import { visibleDomain } from '../tenancy/visibility.ts'
 
 export type OutputParts = { key: string; size: number }[]
 
@@ -24,4 +30,21 @@ export async function findReadableParts(
     output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key)),
   )
   return Object.fromEntries(own.map(({ id, output_parts }) => [id, output_parts]))
+}
+
+/** The first of the runs that does not exist for this actor, or null. */
+export async function findUnreadableRun(
+  db: Queryable,
+  actor: Actor,
+  runIds: readonly string[],
+): Promise<string | null> {
+  if (runIds.length === 0) return null
+  const domainId = visibleDomain(actor)
+  if (!can(actor, 'pipelines:read', domainId)) return runIds[0]!
+  const row = await db.first<{ id: string }>(sql`
+    SELECT w.id FROM unnest(${runIds}::uuid[]) AS w (id)
+     WHERE NOT EXISTS (
+       SELECT 1 FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+        WHERE r.id = w.id AND r.organization_id = ${actor.organization_id} AND (${domainId}::uuid IS NULL OR p.domain_id = ${domainId})) LIMIT 1`)
+  return row?.id ?? null
 }

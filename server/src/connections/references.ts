@@ -44,8 +44,6 @@ export interface ConnectorReferences {
 export interface References extends ConnectorReferences {
   now: Date
   domain: { id: string; name: string } | null
-  /** A run that the settings name but that does not exist. */
-  missing_run?: string | null
 }
 
 /** The ids and names in a config of any shape. Malformed ones are left out here and refused by the check. */
@@ -174,35 +172,14 @@ export function openSaved(
   }
 }
 
-/** The runs whose outputs the settings of an inline source name. Invalid settings name none; the check reports them. */
-export function runsWantedBy(config: unknown): string[] {
-  const { name, config: settings = {} } = isObject(config) && isObject(config.source) ? config.source : {}
-  return typeof name === 'string' ? outputsOf(findSource(name), settings) : []
-}
-
-/** The outputs that a source wants to read with these settings. */
+/**
+ * The outputs that a source wants to read with these settings, which must be resolved: a saved source may name a run too.
+ * Invalid settings name none, because no run starts with them.
+ */
 export function outputsOf(source: Source | undefined, settings: unknown): string[] {
   if (!source?.outputs || findSettingsFaults(source.settings, settings, '').length > 0) return []
   const wanted = source.outputs(applyDefaults(source.settings, settings))
   return wanted.filter((id) => UUID.test(id)).map((id) => id.toLowerCase())
-}
-
-/**
- * The first of the runs that the organization does not have. If a domain is given, only runs of its pipelines count.
- */
-export async function findMissingRun(
-  db: Queryable,
-  organizationId: string,
-  ids: string[],
-  domainId: string | null = null,
-): Promise<string | null> {
-  if (ids.length === 0) return null
-  const row = await db.first<{ id: string }>(sql`
-    SELECT w.id FROM unnest(${ids}::uuid[]) AS w (id)
-     WHERE NOT EXISTS (
-       SELECT 1 FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
-        WHERE r.id = w.id AND r.organization_id = ${organizationId} AND (${domainId}::uuid IS NULL OR p.domain_id = ${domainId})) LIMIT 1`)
-  return row?.id ?? null
 }
 
 /** What a check needs to know about a source, built in or custom. */

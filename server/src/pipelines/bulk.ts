@@ -10,6 +10,7 @@ import {
   insertPipeline,
   type Pipeline,
   readTiming,
+  requireReadableRuns,
   requireRoom,
   type Stores,
   type Timing,
@@ -49,6 +50,8 @@ export async function createPipelines(stores: Stores, actor: Actor, input: BulkI
         box,
         stores.config,
       )
+      // All of them have the same settings.
+      if (rows.length === 0) await requireReadableRuns({ db: tx, box }, actor, config, references)
       const name = pattern.replace(/\{(stream|source)\}/g, (_, word: string) =>
         word === 'stream' ? stream : summary.source_name,
       )

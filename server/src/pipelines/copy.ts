@@ -1,10 +1,23 @@
 /** Copies a pipeline: the same config, schedule and domain, disabled, under a new name. */
 import { randomUUID } from 'node:crypto'
+import { loadReferences, wantedBy } from '../connections/references.ts'
 import { holdReferences } from '../connections/uses.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
+import type { SecretBox } from '../database/secret-box.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { can } from '../tenancy/permissions.ts'
 import type { ConfigSummary } from './config.ts'
-import { findPipeline, insertPipeline, openConfig, type Pipeline, requireRoom, type Stores } from './pipelines.ts'
+import type { PipelineConfig } from './config-shape.ts'
+import {
+  findPipeline,
+  insertPipeline,
+  openConfig,
+  type Pipeline,
+  requireReadableRuns,
+  requireRoom,
+  type Stores,
+} from './pipelines.ts'
 import { forgetTotal } from './totals.ts'
 
 const MAX_NAME = 200
@@ -21,6 +34,7 @@ export async function copyPipeline(
     requirePermission(actor, 'pipelines:write', row.domain_id)
     await requireRoom(tx, stores, actor, 1)
     const config = openConfig(box, row)
+    await requireSameRuns({ db: tx, box }, actor, config)
     const summary = await readSummary(tx, id)
     await holdReferences(tx, actor.organization_id, {
       source_id: summary.saved_source_id,
@@ -43,6 +57,22 @@ export async function copyPipeline(
   })
   forgetTotal(actor.organization_id)
   return made
+}
+
+/**
+ * Whoever sees all pipelines may copy one whose run or saved source is gone, and its copy fails like the original. A
+ * limited key must be able to read what the copy will read.
+ */
+async function requireSameRuns(
+  { db, box }: { db: Queryable; box: SecretBox },
+  actor: Actor,
+  config: PipelineConfig,
+): Promise<void> {
+  if (can(actor, 'pipelines:read')) return
+  const references = await loadReferences(db, actor.organization_id, wantedBy(config))
+  await requireReadableRuns({ db, box }, actor, config, references).catch((error: Error) => {
+    if (!(error instanceof ConnectorError)) throw error
+  })
 }
 
 const readSummary = async (tx: Queryable, id: string): Promise<ConfigSummary> =>

@@ -3,13 +3,17 @@
  * encrypted and bound to the row's id; what lists and lookups need of it is also in plain columns.
  */
 import { randomUUID } from 'node:crypto'
+import { describeMissingRun } from '../connections/endpoint-faults.ts'
 import { refuse } from '../connections/faults.ts'
 import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
-import { findMissingRun, loadReferences, type References, runsWantedBy, wantedBy } from '../connections/references.ts'
+import { findUnreadableRun } from '../connections/readable-outputs.ts'
+import { loadReferences, outputsOf, type References, wantedBy } from '../connections/references.ts'
+import { resolveSource } from '../connections/resolve.ts'
 import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { holdReferences, refersToRows } from '../connections/uses.ts'
 import { ConnectorError } from '../connectors/contract.ts'
+import { findSource } from '../connectors/registry.ts'
 import { MASK } from '../connectors/settings/secrets.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import {
@@ -27,7 +31,7 @@ import { AppError, notFound } from '../errors.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
-import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
+import { inVisibleDomain } from '../tenancy/visibility.ts'
 import { type ConfigSummary, checkConfig, type RunLimits } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import { maskPipelineConfig } from './masks.ts'
@@ -84,6 +88,7 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
       box,
       stores.config,
     )
+    await requireReadableRuns({ db: tx, box }, actor, config, references)
     const timing = readTiming(input, references.now)
     const row = { ...timing, id: randomUUID(), name: input.name, domain_id: input.domain_id ?? null, config, summary }
     await requireRoom(tx, stores, actor, 1)
@@ -124,6 +129,7 @@ export async function updatePipeline(
     const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
     const references = await enterDomain(tx, actor, input.config, domainId)
     const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
+    if (changed) await requireReadableRuns({ db: tx, box }, actor, changed.config, references)
     const timing = retime(row, input, references.now)
     const notice = changed && (await noticeChange(tx, box, row, resolveWith(changed.config, references, box)))
     const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
@@ -173,14 +179,22 @@ export async function enterDomain(
   const references = await loadReferences(db, actor.organization_id, wanted, domainId)
   if (domainId !== null && references.domain === null) throw notFound('Domain')
   requirePermission(actor, 'pipelines:write', domainId)
-  const runs = runsWantedBy(config)
-  if (runs.length > 0) {
-    const seen = visibleDomain(actor)
-    references.missing_run = can(actor, 'pipelines:read', seen)
-      ? await findMissingRun(db, actor.organization_id, runs, seen)
-      : runs[0]!
-  }
   return references
+}
+
+/**
+ * A source may name the output of a run, itself or in a saved connector. An actor who cannot read that run must not get
+ * its output through a pipeline. Call it with the checked config, in which masks are replaced.
+ */
+export async function requireReadableRuns(
+  { db, box }: { db: Queryable; box: SecretBox },
+  actor: Actor,
+  { source }: PipelineConfig,
+  references: References,
+): Promise<void> {
+  const { name, config } = resolveSource(source, references, box)
+  const run = await findUnreadableRun(db, actor, outputsOf(findSource(name), config))
+  if (run !== null) throw refuse([describeMissingRun(source, run, 'config.source')])
 }
 
 /** A config whose key is lost only affects this pipeline: a conflict with a message that says what to do. */

@@ -42,6 +42,10 @@ const config = {
 const [here, there] = [await create('/api/domains', { name: 'Here' }), await create('/api/domains', { name: 'There' })]
 const pipelineIn = (domain_id: string | null, name = 'p') => create('/api/pipelines', { name, config, domain_id })
 
+/** A saved source that reads the output of a run. */
+const saveReaderOf = (run_id: string) =>
+  create('/api/saved/sources', { name: 'reader', connector_name: 'file', config: { config: { run_id } } })
+
 describe('choosing the limits of a key', () => {
   test('they are shown in the list; without any, scopes is empty', async () => {
     assert.deepEqual(await scopesOf((await key(acme.owner)).id), {})
@@ -191,14 +195,24 @@ describe('a key with limits', () => {
     const connectors = await key(acme.owner, { scopes: { permissions: ['connectors:read', 'connectors:write'] } })
     assert.equal(await statusOf('GET', `/api/saved/sources/${source}/pipelines`, connectors), 403)
     const run = await create(`/api/pipelines/${await pipelineIn(null)}/run`, {})
-    const named = { source: { name: 'file', config: { run_id: run } } }
-    for (const what of ['check', 'streams'])
-      assert.equal(await statusOf('POST', `/api/connectors/${what}`, connectors, named), 403)
+    const inline = { source: { name: 'file', config: { run_id: run } } }
+    const named = { source: { saved_connector_id: await saveReaderOf(run.toUpperCase()) } }
+    for (const probed of [inline, named])
+      for (const [what, more] of [
+        ['check', {}],
+        ['check', { stream: 'rows' }],
+        ['streams', {}],
+        ['streams', { describe: true }],
+      ] as const)
+        assert.equal(await statusOf('POST', `/api/connectors/${what}`, connectors, { ...probed, ...more }), 403)
     const writer = await key(acme.owner, { scopes: { permissions: ['pipelines:write'] } })
     const reading = { ...config, source: { name: 'file', stream: 'rows', config: { run_id: run } } }
     const answer = await call('POST', '/api/pipelines', { as: writer, body: { name: 'r', config: reading } })
     assert.match(`${answer.status} ${answer.body.detail}`, /^400 config.source.config.run_id: /)
     assert.equal(await statusOf('POST', '/api/pipelines', acme.owner, { name: 'r', config: reading }), 201)
+    const saved = { ...config, source: { ...named.source, stream: 'rows' } }
+    assert.equal(await statusOf('POST', '/api/pipelines', writer, { name: 'r', config: saved }), 400)
+    assert.equal(await statusOf('POST', '/api/pipelines', acme.owner, { name: 'r', config: saved }), 201)
   })
 
   test('without custom_sources:read lists only the built-in sources', async () => {
@@ -274,6 +288,41 @@ describe('a key of one domain', () => {
     const hidden = { ...reading, source: { ...reading.source, name: '********' } }
     const answer = await call('PUT', `/api/pipelines/${inside}`, { as, body: { config: hidden } })
     assert.match(`${answer.status} ${answer.body.detail}`, /^400 config.source.name: cannot be masked/)
+  })
+
+  test('cannot read it through a saved source, a copy or a mask either', async () => {
+    const run = await create(`/api/pipelines/${await pipelineIn(there)}/run`, {})
+    const own = await create(`/api/pipelines/${await pipelineIn(here)}/run`, {})
+    const as = await key(acme.owner, { scopes: { permissions: everything, domain_id: here } })
+    const through = async (id: string) => ({
+      ...config,
+      source: { saved_connector_id: await saveReaderOf(id), stream: 'rows' },
+    })
+    const [foreign, allowed] = [await through(run.toUpperCase()), await through(own)]
+    const inside = await pipelineIn(here)
+    const attempts = (reading: object) => [
+      call('POST', '/api/pipelines', { as, body: { name: 'n', config: reading, domain_id: here } }),
+      call('PUT', `/api/pipelines/${inside}`, { as, body: { config: reading } }),
+    ]
+    for (const answer of await Promise.all(attempts(foreign))) {
+      assert.match(`${answer.status} ${answer.body.detail}`, /^400 config.source.saved_connector_id: .* no such run/)
+      assert.ok(!answer.text.toLowerCase().includes(run), 'the settings of the saved source stay hidden')
+    }
+    for (const answer of await Promise.all(attempts(allowed))) assert.ok(answer.status < 300, answer.text)
+    const { stream: _, ...source } = foreign.source
+    const bulk = { streams: ['rows'], config: { ...foreign, source }, domain_id: here }
+    assert.equal(await statusOf('POST', '/api/pipelines/bulk', as, bulk), 400)
+    const inline = { ...config, source: { name: 'file', stream: 'rows', config: { run_id: run } } }
+    for (const reading of [foreign, inline]) {
+      const made = await create('/api/pipelines', { name: 'n', config: reading, domain_id: here })
+      for (const copy of ['copy', 'duplicate'])
+        assert.equal(await statusOf('POST', `/api/pipelines/${made}/${copy}`, as, {}), 400)
+      assert.equal(await statusOf('POST', `/api/pipelines/${made}/copy`, acme.owner, {}), 201)
+    }
+    const made = await create('/api/pipelines', { name: 'n', config: inline, domain_id: here })
+    const masked = { ...inline, source: { ...inline.source, config: { run_id: '********' } } }
+    assert.equal(await statusOf('PUT', `/api/pipelines/${made}`, as, { config: masked }), 400)
+    await call('DELETE', `/api/saved/sources/${foreign.source.saved_connector_id}`, { as: acme.owner })
   })
 
   test('loses access to a pipeline that is moved away, and to everything once its domain is deleted', async () => {

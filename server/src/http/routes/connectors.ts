@@ -1,10 +1,7 @@
-import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { listDestinations, listSources } from '../../connections/discovery.ts'
 import { checkConnector, listConnectorStreams } from '../../connections/probes.ts'
-import { runsWantedBy } from '../../connections/references.ts'
 import type { Services } from '../../services.ts'
-import { type Actor, requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { signalOf } from '../disconnect.ts'
@@ -57,7 +54,7 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request, reply) => checkConnector(services, probingActor(request), request.body, signalOf(reply)),
+    (request, reply) => checkConnector(services, actorOf(request), request.body, signalOf(reply)),
   )
 
   app.post(
@@ -76,13 +73,6 @@ export function connectorRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request, reply) => listConnectorStreams(services, probingActor(request), request.body, signalOf(reply)),
+    (request, reply) => listConnectorStreams(services, actorOf(request), request.body, signalOf(reply)),
   )
-}
-
-/** A source may name the output of a run, and an API key may have the one permission without the other. */
-function probingActor(request: FastifyRequest): Actor {
-  const actor = actorOf(request)
-  if (runsWantedBy(request.body).length > 0) requirePermission(actor, 'pipelines:read')
-  return actor
 }
