@@ -36,7 +36,17 @@ var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit'
     child.kill(signal)
   })
 })
+// `npx` runs this through a shell, which dies of a signal without handing it on. The parent is another one then.
+var parent = process.ppid
+var watch
+if (process.env.npm_command === 'exec')
+  watch = setInterval(function () {
+    if (process.ppid === parent) return
+    clearInterval(watch)
+    child.kill('SIGTERM')
+  }, 250)
 child.on('exit', function (code, signal) {
+  clearInterval(watch)
   if (signal) {
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)

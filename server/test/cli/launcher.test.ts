@@ -22,10 +22,11 @@ after(() => {
   for (const left of trees.filter(isAlive)) process.kill(Number(left.split(' ')[0]), 'SIGKILL')
 })
 
-async function startWorker(env: Record<string, string> = {}) {
+async function startWorker(env: Record<string, string> = {}, command = [process.execPath, BIN]) {
   const { connection, drop } = await cloneDatabase(1)
   const settings = { ...databaseSettings(connection), ...env }
-  const launcher = startProgram(process.execPath, [BIN, 'worker'], { env: environment(folder, settings) })
+  const [program, ...args] = [...command, 'worker']
+  const launcher = startProgram(program!, args, { cwd: root, env: environment(folder, settings) })
   await launcher.said(/Sluice worker is running/)
   const tree = findTree(launcher.child.pid!)
   trees.push(...tree)
@@ -51,5 +52,14 @@ test('a launcher forwards signals, and exits like the service', async () => {
   assert.equal(code, 0)
   assert.match(stdout, /"stopped"/)
   assert.deepEqual(tree.filter(isAlive), [])
+  await drop()
+})
+
+test('npx that is asked to stop stops the service in order, although its shell forwards nothing', async () => {
+  const { launcher, tree, drop } = await startWorker({}, ['npx', '--offline', 'sluice'])
+  assert.ok(tree.length >= 4, 'npm, perhaps a shell, launcher, worker and executor')
+  launcher.child.kill('SIGTERM')
+  assert.deepEqual(await waitUntilGone(() => tree.filter(isAlive), 20_000), [])
+  assert.match((await launcher.ended).stdout, /"stopped"/)
   await drop()
 })
