@@ -2347,10 +2347,10 @@ export interface components {
             /** @description The id of a successful run of this organization whose output is read. */
             run_id?: string;
             /**
-             * @description Default: detected from the file name, then from the first bytes.
+             * @description jsonl: one object per line. json: one array of objects. Default: detected from the file name, then from the first bytes.
              * @enum {string}
              */
-            format?: "jsonl" | "csv" | "parquet";
+            format?: "jsonl" | "json" | "csv" | "parquet";
             /** @description The delimiter of a CSV. Default: detected. */
             delimiter?: string;
             /**

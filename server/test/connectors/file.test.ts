@@ -309,6 +309,46 @@ describe('json lines', () => {
   })
 })
 
+describe('a json array', () => {
+  it('has one record per element, whatever its layout and name, and keeps every digit', async () => {
+    const objects = nastyRows()
+    const compact = `[${objects.join(',')}]`
+    const indented = `\ufeff \n[\n  ${objects.join(' ,\r\n\t')}\n]\n`
+    for (const [name, body] of [
+      ['data.json', compact],
+      ['data', indented],
+      ['data.json.gz', gzipSync(indented)],
+    ] as const)
+      assert.deepEqual(await read({ url: server.put(name, body) }), objects, name)
+    const pretty = JSON.stringify([{ a: 'x\n y', b: [1, { c: null }] }, {}], null, 2)
+    assert.deepEqual(await read({ url: server.put('pretty.json', pretty) }), [
+      '{"a":"x\\n y","b":[1,{"c":null}]}',
+      '{}',
+    ])
+    assert.deepEqual(await read({ url: server.put('none.json', ' [ ] ') }), [])
+    assert.deepEqual(await read({ url: server.put('lines.json', '{"a":1}\n{"a":2}\n') }), ['{"a":1}', '{"a":2}'])
+    assert.deepEqual(await read({ url: server.put('x.csv', '[{"a":1}]'), format: 'json' }), ['{"a":1}'])
+  })
+
+  it('is refused if it is cut off, damaged, or holds something else than objects', async () => {
+    const rows = plainRows(3000)
+    const wrong: [string, RegExp][] = [
+      [`[${rows.join(',')}`, /ends inside its JSON array, after 3000 elements; it is damaged or truncated/],
+      [`[${rows.join(',')},`, /ends inside its JSON array/],
+      [`[${rows.join(',')},]`, /Element 3001 of the JSON array is not an object/],
+      ['[1, 2]', /Element 1 of the JSON array is not an object; each must be an object/],
+      ['[{"a":1} {"a":2}]', /Element 1 of the JSON array is not followed by a comma or \]/],
+      ['[{"a":1}, {"a":1 2}]', /Element 2 of the file is not valid JSON/],
+      ['[{"a":[}]]', /Element 1 of the file is not valid JSON/],
+      ['[{"a":"b\nc"}]', /Element 1 of the JSON array has a control character in a string/],
+      ['[{"a":1}]\n[{"a":2}]', /more text after the JSON array/],
+    ]
+    for (const [body, message] of wrong) await fails({ url: server.put('wrong.json', body) }, 'source', message)
+    await fails({ url: server.put('one.jsonl', '[{"a":1}]') }, 'source', /array of objects is read with format json/)
+    await fails({ url: server.put('o.json', '{"a":1}'), format: 'json' }, 'source', /not a JSON array/)
+  })
+})
+
 describe('the description of a file', () => {
   const describeFile = async (config: Record<string, unknown>) => {
     const [description] = await fileSource.describe(sourceContext(bench, fileSource, { config }), ['rows'])
@@ -332,6 +372,14 @@ describe('the description of a file', () => {
     assert.deepEqual(await describeFile({ url: server.put('long.jsonl', long) }), {
       columns: ['id int64', 'text text'],
       estimated_rows: null,
+    })
+    assert.deepEqual(await describeFile({ url: server.put('long.json', `[${long.replaceAll('\n', ',')}]`) }), {
+      columns: ['id int64', 'text text'],
+      estimated_rows: null,
+    })
+    assert.deepEqual(await describeFile({ url: server.put('a.json', '[{"a":1}, {"a":2.5}]') }), {
+      columns: ['a decimal'],
+      estimated_rows: 2,
     })
     assert.deepEqual(await describeFile({ url: server.put('empty.jsonl', '') }), { columns: [], estimated_rows: 0 })
   })

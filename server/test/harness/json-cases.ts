@@ -1,6 +1,7 @@
 /** JSON texts, valid and damaged, and checks that our scanners agree with JSON.parse. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
+import { cutArray } from '../../src/json/array-lines.ts'
 import { createKeyRing, decodeString, visitFields } from '../../src/json/fields.ts'
 import { MalformedJson } from '../../src/json/malformed.ts'
 import { countRecords, isObjectLine, validateJson } from '../../src/json/validator.ts'
@@ -25,7 +26,14 @@ const damage = (texts: fc.Arbitrary<string>) =>
       }, text),
     )
 
-export const jsonTexts = { object, document, damaged: damage(document) }
+const objects = fc
+  .tuple(fc.array(object, { maxLength: 5 }), fc.constantFrom('', ' ', '\n  ', '\r\n\t'), fc.nat(2))
+  .map(([elements, blank, indent]) => {
+    const texts = indent > 0 ? elements.map((text) => JSON.stringify(JSON.parse(text), null, indent)) : elements
+    return `${blank}[${blank}${texts.join(`${blank},${blank}`)}${blank}]${blank}`
+  })
+
+export const jsonTexts = { object, document, damaged: damage(document), objects, damagedObjects: damage(objects) }
 
 function parse(text: string): { value: unknown } | null {
   try {
@@ -67,6 +75,23 @@ export function agreeOnValidity(text: string): void {
     bare,
     text,
   )
+}
+
+/** The lines that an array of objects is cut into, whatever the chunks it arrives in. */
+export async function agreeOnArrays(text: string, chunkBytes: number): Promise<void> {
+  const bytes = Buffer.from(text.toWellFormed())
+  async function* chunks() {
+    for (let at = 0; at < bytes.length; at += chunkBytes) yield bytes.subarray(at, at + chunkBytes)
+  }
+  const parsed = parse(bytes.toString())
+  const expected = Array.isArray(parsed?.value) && parsed.value.every(isObject) ? parsed.value : null
+  const lines = await Array.fromAsync(cutArray(chunks())).catch((error) => {
+    assert.ok(error instanceof MalformedJson, String(error))
+    return null
+  })
+  const cut = lines && Buffer.concat(lines).toString().split('\n').slice(0, -1)
+  const valid = cut?.every((line) => isObjectLine(Buffer.from(line), 0, Buffer.byteLength(line))) === true
+  assert.deepEqual(valid ? cut!.map((line) => JSON.parse(line)) : null, expected, text)
 }
 
 /** The fields of an object, in order, with the values that JSON.parse returns. */

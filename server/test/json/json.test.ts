@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { MalformedJson, TooDeep } from '../../src/json/malformed.ts'
 import { countRecords, isObjectLine, validateJson } from '../../src/json/validator.ts'
-import { agreeOnFields, agreeOnValidity, jsonTexts } from '../harness/json-cases.ts'
+import { agreeOnArrays, agreeOnFields, agreeOnValidity, jsonTexts } from '../harness/json-cases.ts'
 
 test('the validator accepts what JSON.parse accepts, and nothing else', () => {
   fc.assert(fc.property(jsonTexts.document, agreeOnValidity), { numRuns: 1000 })
@@ -12,6 +12,13 @@ test('the validator accepts what JSON.parse accepts, and nothing else', () => {
 
 test('the fields of a record are those that JSON.parse finds', () => {
   fc.assert(fc.property(jsonTexts.object, agreeOnFields), { numRuns: 2000 })
+})
+
+test('an array is cut into the objects that JSON.parse finds, wherever its chunks begin, and nothing else is', async () => {
+  const chunkBytes = fc.integer({ min: 1, max: 40 })
+  await fc.assert(fc.asyncProperty(jsonTexts.objects, chunkBytes, agreeOnArrays), { numRuns: 1000 })
+  await fc.assert(fc.asyncProperty(jsonTexts.damagedObjects, chunkBytes, agreeOnArrays), { numRuns: 3000 })
+  await fc.assert(fc.asyncProperty(jsonTexts.damaged, chunkBytes, agreeOnArrays), { numRuns: 1000 })
 })
 
 test('edge cases of numbers, escapes, words and brackets are judged like JSON.parse judges them', () => {

@@ -6,7 +6,7 @@ import type { Column, SourceContext, StreamDescription } from '../contract.ts'
 import { inferType, type Kinds } from '../types/kinds.ts'
 import { RecordEncoder } from '../types/record-encoder.ts'
 import { type OpenFile, openFile } from './open-file.ts'
-import { readJsonLines } from './read-json-lines.ts'
+import { isJson, linesOf, readJsonLines } from './read-json-lines.ts'
 import type { FileSettings } from './settings.ts'
 
 const HEAD_BYTES = 1024 * 1024
@@ -24,11 +24,12 @@ export async function describeFile(context: SourceContext<FileSettings>, stream:
   try {
     const head = await readHead(file, file.format === 'parquet' ? MAX_PARQUET_BYTES : HEAD_BYTES)
     if (file.format === 'parquet' && !head.whole) return unknown
-    const part: OpenFile = { ...file, chunks: toChunks(head) }
-    if (file.format === 'jsonl') {
-      const { columns, records } = await inferColumns(readJsonLines(part))
+    if (isJson(file)) {
+      const lines = await Array.fromAsync(linesOf({ ...file, chunks: each(head.chunks) }, { partial: !head.whole }))
+      const { columns, records } = await inferColumns(readJsonLines(file, toChunks({ ...head, chunks: lines })))
       return { ...unknown, columns, estimated_rows: head.whole ? records : null }
     }
+    const part: OpenFile = { ...file, chunks: toChunks(head) }
     const { describeTable } = await import('./read-table.ts')
     const { columns, rows, pages, close } = await describeTable(part, context)
     try {
@@ -55,6 +56,10 @@ async function readHead(file: OpenFile, bytes: number): Promise<Head> {
     left -= chunk.length
   }
   return { chunks, whole: true }
+}
+
+async function* each(chunks: readonly Buffer[]): AsyncGenerator<Buffer> {
+  yield* chunks
 }
 
 /** Drops the last line if it is cut off. */

@@ -8,7 +8,8 @@ import { explainRequest, explainStatus } from '../http-failures.ts'
 import { type FileSettings, findPlace } from './settings.ts'
 
 export interface OpenFile {
-  format: 'jsonl' | 'csv' | 'parquet'
+  /** `json` is one array of objects. */
+  format: 'jsonl' | 'json' | 'csv' | 'parquet'
   /** Its bytes, decompressed. */
   chunks: AsyncIterable<Buffer>
   close(): Promise<void>
@@ -22,7 +23,7 @@ export async function openFile(context: SourceContext<FileSettings>): Promise<Op
   const stream = zipped ? pipeline(raw.stream, createGunzip(), () => undefined) : raw.stream
   const { first, stream: plain } = zipped ? await peek(stream) : raw
   return {
-    format: context.config.format ?? formatByName(name) ?? formatByContent(first),
+    format: context.config.format ?? formatByName(name) ?? formatByContent(first, name),
     chunks: translate(plain),
     async close() {
       plain.destroy()
@@ -105,11 +106,15 @@ function formatByName(name: string): OpenFile['format'] | null {
   return ending === 'parquet' ? 'parquet' : null
 }
 
-function formatByContent(first: Buffer): OpenFile['format'] {
+/** A file whose name ends in .json holds an array or JSON lines, as its first character says. */
+function formatByContent(first: Buffer, name: string): OpenFile['format'] {
   if (first.subarray(0, 4).toString('latin1') === 'PAR1') return 'parquet'
   const text = first
     .toString('utf8')
     .replace(/^\ufeff/, '')
     .trimStart()
+  if (/^\[\s*[{\]]/.test(text)) return 'json'
+  const named = /\.json(?:\.gz)?$/i.test(name)
+  if (named) return text.startsWith('[') ? 'json' : 'jsonl'
   return text === '' || text.startsWith('{') ? 'jsonl' : 'csv'
 }

@@ -1,15 +1,25 @@
 import { isUtf8 } from 'node:buffer'
+import { cutArray } from '../../json/array-lines.ts'
 import { cutLines } from '../../json/lines.ts'
 import { isObjectLine } from '../../json/validator.ts'
 import { ConnectorError, type Page } from '../contract.ts'
 import type { OpenFile } from './open-file.ts'
 
-/** The lines of a file as pages. Every line is checked to be an object, then passed on unchanged. */
-export async function* readJsonLines(file: OpenFile): AsyncGenerator<Page> {
+export const isJson = ({ format }: OpenFile): boolean => format === 'jsonl' || format === 'json'
+
+/** One object per line. `partial` accepts an array that is cut off. */
+export function linesOf(file: OpenFile, options: { partial?: boolean } = {}): AsyncIterable<Buffer> {
+  const chunks = withoutMark(file.chunks)
+  return file.format === 'json' ? cutArray(chunks, options) : chunks
+}
+
+/** The lines of a file, or the elements of its array, as pages. Each is checked to be an object, then passed on. */
+export async function* readJsonLines(file: OpenFile, lines = linesOf(file)): AsyncGenerator<Page> {
+  const what = file.format === 'json' ? 'Element' : 'Line'
   let line = 0
   try {
-    for await (const bytes of cutLines(withoutMark(file.chunks))) {
-      const page = checkLines(bytes, line)
+    for await (const bytes of cutLines(lines)) {
+      const page = checkLines(bytes, what, line)
       line += page.lines
       if (page.records > 0) yield { bytes: page.bytes, records: page.records }
     }
@@ -18,11 +28,11 @@ export async function* readJsonLines(file: OpenFile): AsyncGenerator<Page> {
   }
 }
 
-function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: number; lines: number } {
+function checkLines(bytes: Buffer, what: string, before: number): { bytes: Buffer; records: number; lines: number } {
   if (!isUtf8(bytes))
     throw new ConnectorError(
       'source',
-      `The file is not valid UTF-8 within the ${bytes.length} bytes from line ${before + 1} on; save it as UTF-8.`,
+      `The file is not valid UTF-8 within the ${bytes.length} bytes from ${what.toLowerCase()} ${before + 1} on; save it as UTF-8.`,
     )
   const kept: Buffer[] = []
   let start = 0
@@ -32,7 +42,8 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
     const end = bytes.indexOf(10, start) + 1
     lines++
     // Only lines that the fast check rejects are parsed: blank, very deep or invalid ones.
-    if (isObjectLine(bytes, start, end - 1) || parseObjectLine(bytes.toString('utf8', start, end), before + lines)) {
+    const fast = isObjectLine(bytes, start, end - 1)
+    if (fast || parseObjectLine(bytes.toString('utf8', start, end), `${what} ${before + lines}`)) {
       records++
       kept.push(bytes.subarray(start, end))
     }
@@ -42,18 +53,19 @@ function checkLines(bytes: Buffer, before: number): { bytes: Buffer; records: nu
   return { bytes: records === lines ? bytes : Buffer.concat(kept), records, lines }
 }
 
-function parseObjectLine(text: string, line: number): boolean {
+/** `place` starts the sentence of an error: "Line 3". */
+function parseObjectLine(text: string, place: string): boolean {
   if (text.trim() === '') return false
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new ConnectorError('source', `Line ${line} of the file is not valid JSON: ${(error as Error).message}`)
+    throw new ConnectorError('source', `${place} of the file is not valid JSON: ${(error as Error).message}`)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return true
   throw new ConnectorError(
     'source',
-    `Line ${line} of the file is valid JSON but not an object; each line must be an object, like {"id": 1}.`,
+    `${place} of the file is valid JSON but not an object; each line must be an object, like {"id": 1}. An array of objects is read with format json.`,
   )
 }
 

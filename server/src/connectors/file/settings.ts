@@ -23,8 +23,9 @@ export const settings = Type.Object(
     ),
     format: overridable(
       Type.Optional(
-        Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('parquet')], {
-          description: 'Default: detected from the file name, then from the first bytes.',
+        Type.Union([Type.Literal('jsonl'), Type.Literal('json'), Type.Literal('csv'), Type.Literal('parquet')], {
+          description:
+            'jsonl: one object per line. json: one array of objects. Default: detected from the file name, then from the first bytes.',
         }),
       ),
     ),

@@ -1,7 +1,7 @@
 import { ConnectorError, type ReadContext, type Reading, type Source } from '../contract.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
-import { readJsonLines } from './read-json-lines.ts'
+import { isJson, readJsonLines } from './read-json-lines.ts'
 import { canonicalFile, type FileSettings, settings } from './settings.ts'
 
 const STREAM = 'rows'
@@ -11,7 +11,7 @@ export const fileSource: Source<typeof settings> = {
   name: 'file',
   display_name: 'File',
   description:
-    'Reads a CSV, JSON lines or Parquet file, gzipped or not, from the web or from the output of an earlier run.',
+    'Reads a CSV, JSON lines, JSON or Parquet file, gzipped or not, from the web or from the output of an earlier run.',
   streams: [STREAM],
   auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
@@ -27,6 +27,9 @@ export const fileSource: Source<typeof settings> = {
 \`_record_id\`. A gzipped file is recognised by its first bytes, whatever its name.
 
 - **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
+- **json** is one array of objects, \`[{"id": 1}, {"id": 2}]\`, and each of them a record. It is read as a stream, so it may be of
+  any size; blanks between values are removed, everything else stays as it is. Objects around the array, like
+  \`{"data": […]}\`, are not unwrapped: write a [custom source](../custom-sources.md) for those.
 - **csv** is read with delimiter and quotes detected. A column is a number if every cell is written as JSON
   writes numbers, so \`007\` stays text and \`0.10\` keeps its zero; it is a boolean if every cell is true or false; everything
   else is text. An empty cell is null, a quoted empty one is an empty string.
@@ -61,7 +64,7 @@ it starts over, and nothing of it is visible in the destination before the end.`
 
 async function openReading(context: ReadContext<FileSettings>): Promise<Reading> {
   const file = await openFile(context)
-  if (file.format === 'jsonl') {
+  if (isJson(file)) {
     return { columns: null, pages: readJsonLines(file) }
   }
   const { readTable } = await import('./read-table.ts')
