@@ -35,14 +35,14 @@ describe('the address of a PostgreSQL', () => {
     })
   })
 
-  it('takes certificates and keys of at most 64 KB each', () => {
+  it('takes certificates and keys of at most 256 KB each', () => {
     const schema = Type.Object(connectionSettings, { additionalProperties: false })
     for (const name of ['ca', 'cert', 'key']) {
       const sized = (length: number) => ({ tls: { [name]: '-'.repeat(length) } })
-      assert.deepEqual(findSettingsFaults(schema, sized(65_536), 'config'), [])
+      assert.deepEqual(findSettingsFaults(schema, sized(262_144), 'config'), [])
       assert.match(
-        String(findSettingsFaults(schema, sized(65_537), 'config')),
-        new RegExp(`config.tls.${name}: .*65536`),
+        String(findSettingsFaults(schema, sized(262_145), 'config')),
+        new RegExp(`config.tls.${name}: .*262144`),
       )
     }
   })
