@@ -108,7 +108,8 @@ export class CallProcesses {
   }
 
   #findIdle(organization: string | null): CallProcess | undefined {
-    return [...this.#all].find((each) => each.state === 'idle' && each.organization === organization)
+    const isIdle = (each: CallProcess) => each.state === 'idle' && !each.process.gone
+    return [...this.#all].find((each) => isIdle(each) && each.organization === organization)
   }
 
   async #waitForOwn(organization: string): Promise<CallProcess | null> {

@@ -56,7 +56,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     void tidied.then(() => tidying.delete(tidied))
     return executor
   }
-  const idle = () => [...all].filter((executor) => executor.idle)
+  const idle = () => [...all].filter((executor) => executor.idle && !executor.process.gone)
   const keepWarm = () => {
     if (closed) return
     for (let count = idle().length; count < options.warm && all.size < options.most; count++) spawnOne()

@@ -7,6 +7,7 @@ import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_proces
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type FrameLimits, openChannel } from './channel.ts'
 import type { FromExecutor, ToExecutor } from './messages.ts'
 import { makeScratch } from './scratch.ts'
@@ -15,6 +16,8 @@ const EXECUTOR_ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const STDERR_KEPT = 4096
 /** More than any crash report. A process that writes more is no longer read and gets an error. */
 const STDERR_READ = 256 * 1024
+/** How long the end of a process waits for its last output. Something that it started may keep the pipe open. */
+const DRAIN_MS = 200
 const NICE = '5'
 const OOM_SCORE = 500
 
@@ -22,7 +25,7 @@ export interface Executor {
   pid: number
   send(message: ToExecutor): void
   onMessage(listener: (message: FromExecutor) => void): void
-  /** Resolves when the process has exited, with its exit status and last output. */
+  /** Resolves when the process has exited and its output has been read, with its exit status and last output. */
   ended: Promise<ExecutorEnd>
   residentMb(): number
   /** Kills the whole process group. */
@@ -92,10 +95,12 @@ export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers
       handlers.broken(reason)
     },
   })
+  const drained = new Promise<unknown>((resolve) => child.stderr.once('close', resolve))
   const ended = new Promise<ExecutorEnd>((resolve) => {
     child.once('exit', (code, signal) => {
       gone = true
-      resolve({ code, signal, stderr })
+      // What was written last may still be in the pipe, and it says why the process ended.
+      void Promise.race([drained, delay(DRAIN_MS, null, { ref: false })]).then(() => resolve({ code, signal, stderr }))
     })
     child.once('error', (error) => resolve({ code: null, signal: null, stderr: error.message }))
   })
