@@ -1718,7 +1718,7 @@ export interface paths {
         put?: never;
         /**
          * Create a pipeline for each chosen stream of a source
-         * @description All of them or none.
+         * @description All of them or none. A missing cursor_field or primary_key of config.sync is taken from the description of each stream.
          *
          *     Needs the permission `pipelines:write`.
          */
@@ -1945,10 +1945,16 @@ export interface components {
         BulkPipelineSource: components["schemas"]["BulkBuiltInSource"] | components["schemas"]["BulkSavedSourceReference"] | components["schemas"]["BulkCustomSourceReference"];
         BulkPipelines: {
             config: components["schemas"]["BulkPipelineConfig"];
-            /** @description Each gets a pipeline */
-            streams: string[];
+            /** @description Names, "all", or a pattern in which * stands for any characters and ? for one. Each gets a pipeline */
+            streams: string[] | "all" | {
+                pattern: string;
+            };
             /** @description May contain {source} and {stream} */
             name_pattern?: string;
+            /** @description The table of each pipeline, as in 'raw_{stream}'; may contain {stream}, {schema} and {source} */
+            table_pattern?: string;
+            /** @description Create nothing; answer with what would be created */
+            dry_run?: boolean;
             /** @description Cron with five fields: minute, hour, day, month, weekday. Null or empty: manual runs only */
             schedule?: string | null;
             /** @description IANA name such as Europe/Berlin; null is UTC */
@@ -1956,6 +1962,20 @@ export interface components {
             enabled?: boolean;
             /** Format: uuid */
             domain_id?: string | null;
+        };
+        BulkPlan: {
+            plan: {
+                stream: string;
+                name: string;
+                /** @description Null if the destination has no tables */
+                table: string | null;
+                mode: string;
+                write: string;
+                cursor_field: string | null;
+                primary_key: string[];
+            }[];
+            /** @description Without dry_run, any of these would refuse the request */
+            problems: string[];
         };
         BulkPostgresSource: {
             /**
@@ -6367,6 +6387,15 @@ export interface operations {
             };
         };
         responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkPlan"];
+                };
+            };
             /** @description Created */
             201: {
                 headers: {
@@ -6384,6 +6413,7 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

@@ -10,7 +10,7 @@ import { isObject } from '../connectors/settings/settings.ts'
 import type { Database } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError } from '../errors.ts'
-import type { Answers } from '../executors/answers.ts'
+import { type Answers, MAX_DESCRIBED } from '../executors/answers.ts'
 import type { CallResult } from '../executors/call.ts'
 import type { CallPool } from '../executors/call-pool.ts'
 import type { CallInputs, ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
@@ -109,10 +109,29 @@ async function describeStreams(
   signal: AbortSignal,
 ): Promise<StreamsResult> {
   requireStream(probed, stream)
-  const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { stream } }, signal)
+  const wanted = stream === null ? null : [stream]
+  const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { wanted } }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [], descriptions: [] }
   const { streams, descriptions } = result.answer
   return { success: true, message: say(`${streams.length} streams`), streams, descriptions }
+}
+
+/** Describes these streams of a source, however many there are. */
+export async function describeEach(
+  services: ProbeServices,
+  actor: Actor,
+  { source, streams }: { source: unknown; streams: readonly string[] },
+  signal: AbortSignal,
+): Promise<StreamsResult> {
+  const descriptions: Answers['describe']['descriptions'] = []
+  for (let from = 0; from < streams.length; from += MAX_DESCRIBED) {
+    const probed = await readProbe(services, actor, { source })
+    const wanted = streams.slice(from, from + MAX_DESCRIBED)
+    const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { wanted } }, signal)
+    if (!result.ok) return { success: false, message: say(result.message), streams: [] }
+    descriptions.push(...result.answer.descriptions)
+  }
+  return { success: true, message: '', streams: [...streams], descriptions }
 }
 
 /** One side of a config, complete, and what redacts its secrets. */

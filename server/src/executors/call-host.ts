@@ -69,7 +69,7 @@ const performers: Performers = {
   async describe(input, host) {
     const { source, context } = await openProbe(input, host)
     const streams = await source.listStreams(context)
-    const wanted = input.stream === null ? streams.slice(0, MAX_DESCRIBED) : [input.stream]
+    const wanted = (input.wanted ?? streams).slice(0, MAX_DESCRIBED)
     const described = wanted.length === 0 ? [] : await source.describe(context, wanted)
     return { answer: { streams, descriptions: described.map(toAnswer) } }
   },

@@ -76,8 +76,8 @@ export interface CallInputs {
   /** With a stream: that one too. */
   check: ProbeInput & { stream: string | null }
   streams: ProbeInput
-  /** Lists all streams and describes one: the named one, or the first. */
-  describe: ProbeInput & { stream: string | null }
+  /** Lists all streams and describes the named ones, or the first. */
+  describe: ProbeInput & { wanted: string[] | null }
   preview: PreviewCallInput
   validate: { code: string; source_name: string | null }
 }

@@ -65,7 +65,36 @@ is left then: its file is the output.
 | \`timezone\` | string | UTC | \`"Europe/Berlin"\` | The IANA name of the zone of the schedule. |
 | \`enabled\` | boolean | \`true\` | \`false\` | Whether the schedule counts. A disabled pipeline can be run by hand. |
 | \`domain_id\` | string | none | | The domain that it belongs to. |
+
+## Many streams at once
+
+\`POST /api/pipelines/bulk\` creates one pipeline for each of many streams, all of them or none:
+
+\`\`\`json
+${JSON.stringify(BULK_EXAMPLE, null, 2)}
+\`\`\`
+
+- \`config\` is that of one pipeline, but its source has no \`stream\`.
+- \`streams\` is a list of names, \`"all"\`, or a pattern in which \`*\` stands for any characters and \`?\` for one. At most 500 pipelines
+  are created at once.
+- \`table_pattern\` names the target tables. \`{stream}\` is the last part of the stream's name, \`{schema}\` what is before it,
+  \`{source}\` the source. Two streams that would share a table are refused.
+- \`name_pattern\` names the pipelines, by default \`{source} {stream}\`.
+- If \`config.sync\` is incremental without a \`cursor_field\`, or could upsert but has no \`primary_key\`, they are taken from the description
+  of each stream: the first cursor candidate and the primary key. What you give is used for all of them.
+- With \`dry_run\` nothing is created: the answer is the plan, a line per pipeline, and the problems that would refuse the request.
 `
+}
+
+const BULK_EXAMPLE = {
+  streams: { pattern: 'public.*' },
+  table_pattern: 'raw_{stream}',
+  dry_run: true,
+  config: {
+    source: { saved_connector_id: '8f14e45f-ceea-467f-a8d8-1c1a1b1c1d1e' },
+    destination: { saved_connector_id: '1679091c-5a88-4faf-aafb-5e6087eb1b2d' },
+    sync: { mode: 'incremental' },
+  },
 }
 
 const EXAMPLE = {

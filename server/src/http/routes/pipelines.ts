@@ -1,4 +1,4 @@
-import { createPipelines } from '../../pipelines/bulk.ts'
+import { createPipelines, planPipelines } from '../../pipelines/bulk.ts'
 import { copyPipeline } from '../../pipelines/copy.ts'
 import { listPipelines } from '../../pipelines/list.ts'
 import { createPipeline, readPipeline, updatePipeline } from '../../pipelines/pipelines.ts'
@@ -8,10 +8,12 @@ import { deletePipeline } from '../../runs/delete-pipeline.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
+import { signalOf } from '../disconnect.ts'
 import { sendJsonList } from '../json-list.ts'
 import { IdParams, NoContent, problems } from '../schemas/common.ts'
 import {
   BulkPipelines,
+  BulkPlan,
   ChangedPipeline,
   CopyPipeline,
   CreatePipeline,
@@ -185,15 +187,22 @@ function copyRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Create a pipeline for each chosen stream of a source',
-        description: 'All of them or none.',
+        description:
+          'All of them or none. A missing cursor_field or primary_key of config.sync is taken from the description of each stream.',
         body: BulkPipelines,
         response: {
+          200: BulkPlan,
           201: ListOf(PipelineView),
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },
-    async (request, reply) => reply.code(201).send(await createPipelines(services, actorOf(request), request.body)),
+    async (request, reply) => {
+      const { dry_run, ...input } = request.body
+      const signal = signalOf(reply)
+      if (dry_run) return reply.code(200).send(await planPipelines(services, actorOf(request), input, signal))
+      return reply.code(201).send(await createPipelines(services, actorOf(request), input, signal))
+    },
   )
 }
 

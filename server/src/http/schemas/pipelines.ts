@@ -40,19 +40,48 @@ export const BulkPipelines = Type.Object({
     type: 'object',
     description: 'As for one pipeline, but its source has no stream',
   }),
-  streams: Type.Array(Type.String({ minLength: 1, maxLength: 500 }), {
-    minItems: 1,
-    maxItems: 500,
-    uniqueItems: true,
-    description: 'Each gets a pipeline',
-  }),
+  streams: Type.Union(
+    [
+      Type.Array(Type.String({ minLength: 1, maxLength: 500 }), { minItems: 1, maxItems: 500, uniqueItems: true }),
+      Type.Literal('all'),
+      Type.Object({ pattern: Type.String({ minLength: 1, maxLength: 500 }) }),
+    ],
+    {
+      description:
+        'Names, "all", or a pattern in which * stands for any characters and ? for one. Each gets a pipeline',
+    },
+  ),
   name_pattern: Type.Optional(
     Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK, description: 'May contain {source} and {stream}' }),
   ),
+  table_pattern: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      pattern: NOT_BLANK,
+      description: "The table of each pipeline, as in 'raw_{stream}'; may contain {stream}, {schema} and {source}",
+    }),
+  ),
+  dry_run: Type.Optional(Type.Boolean({ description: 'Create nothing; answer with what would be created' })),
   schedule: Type.Optional(Schedule),
   timezone: Type.Optional(Timezone),
   enabled: Type.Optional(Type.Boolean()),
   domain_id: Type.Optional(Nullable(Uuid)),
+})
+
+export const BulkPlan = Type.Object({
+  plan: Type.Array(
+    Type.Object({
+      stream: Type.String(),
+      name: Type.String(),
+      table: Nullable(Type.String({ description: 'Null if the destination has no tables' })),
+      mode: Type.String(),
+      write: Type.String(),
+      cursor_field: Nullable(Type.String()),
+      primary_key: Type.Array(Type.String()),
+    }),
+  ),
+  problems: Type.Array(Type.String(), { description: 'Without dry_run, any of these would refuse the request' }),
 })
 
 export const CopyPipeline = Nullable(
