@@ -121,7 +121,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
-  const state: RoleState = { queue: 'ok', sandbox: 'not started' }
+  const state: RoleState = { failing: new Set(), sandbox: 'not started' }
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
   const traces = collector === undefined ? null : createTraces(collector, log)
   closers.push(async () => traces?.close())

@@ -8,7 +8,8 @@ import { type Database, sql } from '../database/database.ts'
 
 /** What the roles of this process report. */
 export interface RoleState {
-  queue: string
+  /** The periodic work of the worker that failed the last time it was done. */
+  failing: Set<string>
   sandbox: string
   /** When this worker last looked for runs, or was full; absent if there is no worker. */
   claimedAt?: number
@@ -51,8 +52,8 @@ const probeDatabase = (db: Database): Promise<string> =>
       .then((row) => (row?.read_only ? 'cannot be written' : 'ok')),
   )
 
-function describeQueue({ queue, claimedAt, tickedAt }: RoleState): string {
-  if (queue !== 'ok') return queue
+function describeQueue({ failing, claimedAt, tickedAt }: RoleState): string {
+  if (failing.size > 0) return [...failing].map((what) => `${what} fails`).join('; ')
   const now = Date.now()
   if (claimedAt !== undefined && now - claimedAt > STALE_MS)
     return `the worker has not looked for runs for ${Math.round((now - claimedAt) / 1000)} s`

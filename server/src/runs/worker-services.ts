@@ -16,6 +16,6 @@ export interface WorkerServices {
   traces: Traces | null
   /** Our own listeners and database, which no tenant request may reach. Read at every check. */
   ownAddresses: Listener[]
-  /** The state of the queue for /readyz. */
-  state: { queue: string; claimedAt?: number }
+  /** For /readyz: which periodic work failed the last time, and when this worker last looked for runs. */
+  state: { failing: Set<string>; claimedAt?: number }
 }

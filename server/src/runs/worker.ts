@@ -35,7 +35,6 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
 
   const look = async () => {
     await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
-    state.queue = 'ok'
     slots.fill()
     const ms = await nextAvailableMs(db.control)
     clearTimeout(backOff)
@@ -43,10 +42,13 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
   }
   const guard = (what: string, work: () => Promise<void>) =>
     skipWhileBusy(() =>
-      work().catch((error: Error) => {
-        state.queue = `${what} fails`
-        log.warn({ err: error }, `${what} failed; trying again soon`)
-      }),
+      work().then(
+        () => void state.failing.delete(what),
+        (error: Error) => {
+          state.failing.add(what)
+          log.warn({ err: error }, `${what} failed; trying again soon`)
+        },
+      ),
     )
   const lookNow = guard('looking for waiting and lost runs', look)
   const wakeUps = listenForRuns(services, slots.worker, {
@@ -66,16 +68,19 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
     await wakeUps.keepSeat(!(full && fullBefore))
     fullBefore = full
   })
-  const withoutSeat = (work: () => void) => () => {
-    if (!wakeUps.listening()) work()
+  const poll = () => {
+    if (!wakeUps.listening()) slots.fill()
+  }
+  const lookForCancelled = async () => {
+    if (!wakeUps.listening()) await leases.look()
   }
   const timers = [
     setInterval(lookNow, lookMs),
     setInterval(keepSeat, lookMs),
-    setInterval(withoutSeat(slots.fill), Math.min(POLL_MS, lookMs)),
+    setInterval(poll, Math.min(POLL_MS, lookMs)),
     setInterval(guard('renewing leases', leases.renew), leaseMs / 4),
     setInterval(guard('writing progress', leases.writeProgress), PROGRESS_MS),
-    setInterval(withoutSeat(guard('looking for cancelled runs', leases.look)), PROGRESS_MS),
+    setInterval(guard('looking for cancelled runs', lookForCancelled), PROGRESS_MS),
     setInterval(leases.stopExpiring, Math.min(1000, leaseMs / 10)),
   ]
   if (!wakeUps.listening()) lookNow()
