@@ -11,7 +11,7 @@ import { sql } from '../database/database.ts'
 import type { ExecutorPool } from '../executors/pool.ts'
 import type { Attempt } from './attempt.ts'
 import { type Claim, type ClaimedRun, type ClaimRequest, claim, loadClaimed } from './claim.ts'
-import { handOver, type NextClaim } from './finish.ts'
+import { handOver, type NextClaim, type RunLease } from './finish.ts'
 import { type Moment, takeMoment } from './moment.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
 import type { WorkerServices } from './worker-services.ts'
@@ -43,7 +43,9 @@ class WorkerSlots implements Slots {
   readonly #loading = new Set<Promise<void>>()
   readonly #fillSlots = coalesce(() => this.#claimUntilFull())
   #after: string = randomUUID()
-  #unsure = false
+  /** Answers of claims that were lost, and how many of them had been lost when runs were last released. */
+  #lostAnswers = 0
+  #releasedAfter = 0
   #stopping = false
 
   constructor(services: WorkerServices, pool: ExecutorPool) {
@@ -86,10 +88,7 @@ class WorkerSlots implements Slots {
     if (this.free() <= 0) state.claimedAt = Date.now()
     while (!this.#stopping && this.free() > 0) {
       try {
-        if (this.#unsure) {
-          await releaseUnknown(this.#services, this.worker, [...this.#held.keys(), ...this.#claimed])
-        }
-        this.#unsure = false
+        await this.#releaseUnknown()
         const sentAt = takeMoment()
         const claimed = await claim(db.control, this.#request(this.free()))
         await this.#begin(claimed, sentAt)
@@ -97,10 +96,23 @@ class WorkerSlots implements Slots {
         else if (!claimed.busy || busy === BUSY_MS.length) return
         else await delay(BUSY_MS[busy++])
       } catch (error) {
-        this.#unsure = true
+        this.#lostAnswers++
         throw error
       }
     }
+  }
+
+  /** Until this succeeds, ends of runs claim nothing. An answer that is lost meanwhile needs another release. */
+  async #releaseUnknown(): Promise<void> {
+    const lost = this.#lostAnswers
+    if (lost === this.#releasedAfter) return
+    const { control } = this.#services.db
+    const runs = await control.query<RunLease>(sql`
+      SELECT id, organization_id, pipeline_id, seq, attempt, worker FROM runs WHERE status = 'running' AND worker = ${this.worker}`)
+    // Checked again for each: the answer to a claim may have arrived since the query.
+    for (const run of runs)
+      if (!this.#held.has(run.id) && !this.#claimed.has(run.id)) await handOver(control, run, { log: null })
+    this.#releasedAfter = lost
   }
 
   #request(free: number): ClaimRequest {
@@ -123,7 +135,7 @@ class WorkerSlots implements Slots {
     try {
       for (const run of await loadClaimed(this.#services.db.control, claimed)) this.#supervise(run, leasedAt)
     } catch (error) {
-      this.#unsure = true
+      this.#lostAnswers++
       throw error
     } finally {
       for (const id of claimed.run_ids) this.#claimed.delete(id)
@@ -144,7 +156,7 @@ class WorkerSlots implements Slots {
   #prepareNext(): { claim: () => NextClaim | undefined; answered: () => boolean } {
     let answered = false
     const claim = (): NextClaim | undefined => {
-      if (this.#stopping || this.#unsure) return undefined
+      if (this.#stopping || this.#lostAnswers !== this.#releasedAfter) return undefined
       const sentAt = takeMoment()
       return {
         request: this.#request(1),
@@ -156,7 +168,7 @@ class WorkerSlots implements Slots {
           this.#loading.add(begun)
         },
         lost: () => {
-          this.#unsure = true
+          this.#lostAnswers++
         },
       }
     }
@@ -164,20 +176,6 @@ class WorkerSlots implements Slots {
   }
 
   #warn = (error: Error): void => this.#services.log.warn({ err: error }, 'claiming runs failed; trying again soon')
-}
-
-async function releaseUnknown({ db }: WorkerServices, worker: string, attended: string[]): Promise<void> {
-  const runs = await db.control.query<{
-    id: string
-    organization_id: string
-    pipeline_id: string
-    seq: number
-    attempt: number
-    worker: string
-  }>(sql`
-    SELECT id, organization_id, pipeline_id, seq, attempt, worker FROM runs
-     WHERE status = 'running' AND worker = ${worker} AND id <> ALL (${attended}::uuid[])`)
-  for (const run of runs) await handOver(db.control, run, { log: null })
 }
 
 /** Calls made while one is in progress are coalesced into one more call after it. */
