@@ -566,7 +566,7 @@ export interface paths {
         };
         /**
          * The configuration that a run used
-         * @description As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody. It is kept as long as the run. Runs that were triggered before it was kept have none: 404.
+         * @description As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody, and so do the query of an address and all texts and numbers in the settings of a custom source. Without connectors:read, of a saved connector there is only its id and what the pipeline overrides. It is kept as long as the run; if a pipeline had more than 100 different ones, only its last 100 runs keep theirs. 404 if there is none.
          *
          *     Needs the permission `pipelines:read`.
          */
@@ -4125,6 +4125,7 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

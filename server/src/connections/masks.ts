@@ -1,7 +1,7 @@
 /**
  * Secrets for callers without write permission: shown as a mask, and restored when a mask is sent back. A built-in
- * connector marks its secrets. In anything else (a custom source, a connector that no longer exists) every text may be
- * a secret and is masked.
+ * connector marks its secrets. In anything else (a custom source, a connector that no longer exists) every text and every
+ * number may be a secret and is masked.
  */
 import { authenticationTypes, maskAuthentication } from '../connectors/authentication/authentication.ts'
 import type { Authentication } from '../connectors/contract.ts'
@@ -18,14 +18,14 @@ export function maskSourceConfig(connectorName: string, given: SavedSourceConfig
   return {
     ...(authentication && { authentication: source ? maskAuthentication(authentication) : maskParams(authentication) }),
     ...(config && {
-      config: (source ? maskSecrets(source.settings, config) : maskTexts(config)) as Record<string, Json>,
+      config: (source ? maskSecrets(source.settings, config) : maskScalars(config)) as Record<string, Json>,
     }),
   }
 }
 
 export function maskDestinationConfig(connectorName: string, config: Record<string, Json>): Record<string, Json> {
   const destination = findDestination(connectorName)
-  return (destination ? maskSecrets(destination.settings, config) : maskTexts(config)) as Record<string, Json>
+  return (destination ? maskSecrets(destination.settings, config) : maskScalars(config)) as Record<string, Json>
 }
 
 /** The params of a custom source: only those that a known type declares as not secret stay readable. */
@@ -39,11 +39,32 @@ function maskParams(given: Authentication): Authentication {
   return { ...given, params: Object.fromEntries(params) }
 }
 
-function maskTexts(value: Json): Json {
+function maskScalars(value: Json): Json {
   if (typeof value === 'string') return value === '' ? '' : MASK
-  if (Array.isArray(value)) return value.map(maskTexts)
-  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, maskTexts(inner)]))
+  if (typeof value === 'number') return MASK
+  if (Array.isArray(value)) return value.map(maskScalars)
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, maskScalars(inner)]))
   return value
+}
+
+/**
+ * For what is never sent back: addresses lose their user, password, query and fragment, which are secrets in many of them
+ * (presigned ones of object stores, for example), although the setting is none.
+ */
+export function maskAddresses(value: unknown): unknown {
+  if (typeof value === 'string') return /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? maskAddress(value) : value
+  if (Array.isArray(value)) return value.map(maskAddresses)
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, maskAddresses(inner)]))
+  return value
+}
+
+function maskAddress(text: string): string {
+  if (!URL.canParse(text)) return MASK
+  const { protocol, username, password, host, pathname, search, hash } = new URL(text)
+  const user = username === '' && password === '' ? '' : `${MASK}@`
+  return `${protocol}//${user}${host}${pathname}${search === '' ? '' : `?${MASK}`}${hash === '' ? '' : `#${MASK}`}`
 }
 
 /** Whether the input contains a mask, so that the stored value has to be decrypted. */

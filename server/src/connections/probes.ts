@@ -179,9 +179,9 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
   if (kind === 'destination') {
     checkDestination(given as DestinationConfig, references, box, kind, faults)
     if (faults.length > 0) throw refuse(faults)
-    const endpoint = resolveDestination(given as DestinationConfig, references, box)
-    const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: endpoint }))
-    return { endpoint: { type: kind, ...endpoint }, streams: [], redact, tokens: openUnstoredTokens(null) }
+    const { name, config } = resolveDestination(given as DestinationConfig, references, box)
+    const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: { name, config } }))
+    return { endpoint: { type: kind, name, config }, streams: [], redact, tokens: openUnstoredTokens(null) }
   }
   const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
   if (faults.length > 0) throw refuse(faults)

@@ -21,6 +21,8 @@ export interface ResolvedSource {
   config: Record<string, Json>
   /** The saved connector that authentication and config came from, if any. */
   saved_connector_id?: string
+  /** The settings of the pipeline itself, if there is a saved connector. */
+  overrides?: Record<string, Json>
   /** Set for a custom source: this code is run, whatever happens to the source. */
   custom?: { id: string; version: number; code: string }
 }
@@ -28,6 +30,8 @@ export interface ResolvedSource {
 export interface ResolvedDestination {
   name: string
   config: Record<string, Json>
+  saved_connector_id?: string
+  overrides?: Record<string, Json>
 }
 
 export function resolveSource(source: SourceConfig, references: ConnectorReferences, box: SecretBox): ResolvedSource {
@@ -39,7 +43,7 @@ export function resolveSource(source: SourceConfig, references: ConnectorReferen
     stream: source.stream,
     authentication: { ...NO_AUTHENTICATION, ...authentication },
     config: { ...config, ...(saved && source.config) },
-    ...(saved && { saved_connector_id: references.source!.id }),
+    ...(saved && { saved_connector_id: references.source!.id, overrides: { ...source.config } }),
   }
   if (findSource(name)) return resolved
   const custom = references.custom
@@ -63,6 +67,8 @@ export function resolveDestination(
   return {
     name: references.destination!.connector_name,
     config: { ...saved, ...destination.config } as Record<string, Json>,
+    saved_connector_id: references.destination!.id,
+    overrides: { ...destination.config },
   }
 }
 

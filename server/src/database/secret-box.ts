@@ -4,7 +4,7 @@
  *
  *   version (1) · key id (4) · nonce (12) · tag (16) · ciphertext
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 
 const VERSION = 1
 const KEY_ID = 4
@@ -26,6 +26,8 @@ export interface SecretBox {
   /** Whether the value was encrypted with the current key. */
   isCurrent(box: Buffer): boolean
   currentKeyId: Buffer
+  /** A keyed hash (HMAC-SHA256): whoever does not have the key cannot test guesses about the text. */
+  hash(purpose: string, text: string): Buffer
 }
 
 export class SecretLost extends Error {}
@@ -36,9 +38,12 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
     return { key, id: createHash('sha256').update('sluice key id').update(key).digest().subarray(0, KEY_ID) }
   })
   const writer = ring[0]!
+  // A key of its own, so that the one of the cipher is used for nothing else.
+  const hashKey = createHmac('sha256', writer.key).update('sluice keyed hash').digest()
 
   return {
     currentKeyId: writer.id,
+    hash: (purpose, text) => createHmac('sha256', hashKey).update(`${purpose}\n${text}`).digest(),
     isCurrent: (box) => box.subarray(1, 1 + KEY_ID).equals(writer.id),
     seal(place, value) {
       const nonce = randomBytes(NONCE)

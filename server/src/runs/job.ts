@@ -25,7 +25,7 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     organization_id: run.organization_id,
     pipeline_id: run.pipeline_id,
     source: await withCode(attempt),
-    destination: config.destination,
+    destination: { name: config.destination.name, config: config.destination.config },
     sync: config.sync,
     columns: config.columns,
     keep_output: config.run.keep_output ?? true,
@@ -50,7 +50,7 @@ function keptSchema({ schema_columns, schema_fingerprint }: ClaimedRun, now: Fin
 
 /** The source with the code of the pinned version. */
 async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<Job['source']> {
-  const { custom, ...source } = pinned.config.source
+  const { custom, overrides: _, ...source } = pinned.config.source
   if (!custom) return source
   if (custom.code !== undefined) return { ...source, custom: { ...custom, code: custom.code } }
   const row = await untilDatabaseAnswers(() =>

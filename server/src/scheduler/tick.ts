@@ -220,14 +220,17 @@ async function insertRuns(
   const boxes = pipelines.map((pipeline, index) =>
     box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),
   )
-  const used = pinned.map(usedConfigOf)
+  const used = pinned.map((config, index) => {
+    const { id, organization_id } = pipelines[index]!
+    return { pipeline_id: id, ...usedConfigOf(box, organization_id, config) }
+  })
   await tx.execute(sql`
-    WITH kept AS (${keepUsedConfigs(used.map((each, index) => ({ pipeline_id: pipelines[index]!.id, ...each })))})
-    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_hash, ready)
-    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_hash, true
+    WITH ${keepUsedConfigs(used)}
+    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_id, ready)
+    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_id, true
       FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[],
-                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[], ${used.map(({ hash }) => hash)}::bytea[])
-           AS u (id, organization_id, pipeline_id, config_box, source_version, used_config_hash)`)
+                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[], ${used.map(({ id }) => id)}::uuid[])
+           AS u (id, organization_id, pipeline_id, config_box, source_version, used_config_id)`)
 }
 
 async function noteSkipped(tx: Queryable, pipeline: DuePipeline, log: Logger): Promise<void> {

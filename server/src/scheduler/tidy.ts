@@ -13,9 +13,11 @@ import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
 import { forEachFairly } from '../runs/for-each-fairly.ts'
 import { packLogs } from '../runs/log-packing.ts'
+import { forgetUsedConfigs, sealPlainConfigs } from '../runs/used-config-cleanup.ts'
 import type { Services } from '../services.ts'
 
 type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
+type HourlyServices = TidyServices & Pick<Services, 'config' | 'box'>
 
 const AT_ONCE = 500
 /** A prefix that could not be removed is retried after this time. */
@@ -32,12 +34,15 @@ export const tidyOften = (services: TidyServices): Promise<void> =>
     'forgetting ended sessions': () => forgetEndedSessions(services.db),
   })
 
-export const tidyHourly = (services: TidyServices & Pick<Services, 'config'>): Promise<void> =>
+export const tidyHourly = (services: HourlyServices): Promise<void> =>
   doEach(services, {
     'expiring outputs': () => expireOutputs(services, services.config.RUN_RETENTION_DAYS),
     'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
     'forgetting leases of refresh tokens': () => forgetEndedLeases(services.db),
     'forgetting replaced refresh tokens': () => forgetOldTokens(services.db),
+    'encrypting configurations of an earlier release': () =>
+      sealPlainConfigs(services.db, services.box, report(services, 'a kept configuration could not be encrypted')),
+    'forgetting configurations that no run names': () => forgetUsedConfigs(services.db),
   })
 
 async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {

@@ -127,7 +127,9 @@ function pipelineRoutes(app: App, services: Services): void {
   )
 }
 
-function runDetailRoutes(app: App, { db }: Services): void {
+function runDetailRoutes(app: App, services: Services): void {
+  const { db } = services
+
   app.get(
     '/api/pipelines/runs/:run_id',
     {
@@ -145,12 +147,12 @@ function runDetailRoutes(app: App, { db }: Services): void {
         tags,
         summary: 'The configuration that a run used',
         description:
-          'As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody. It is kept as long as the run. Runs that were triggered before it was kept have none: 404.',
+          'As it was resolved when the run was triggered, saved connectors included; secrets read ******** for everybody, and so do the query of an address and all texts and numbers in the settings of a custom source. Without connectors:read, of a saved connector there is only its id and what the pipeline overrides. It is kept as long as the run; if a pipeline had more than 100 different ones, only its last 100 runs keep theirs. 404 if there is none.',
         params: RunParams,
-        response: { 200: RunConfig, ...refusals },
+        response: { 200: RunConfig, ...refusals, ...problems('conflict') },
       },
     },
-    (request) => readRunConfig(db, actorOf(request), request.params.run_id),
+    (request) => readRunConfig(services, actorOf(request), request.params.run_id),
   )
 
   app.post(
