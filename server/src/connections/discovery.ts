@@ -4,11 +4,11 @@ import { authenticationTypes } from '../connectors/authentication/authentication
 import type { Source } from '../connectors/contract.ts'
 import { destinations, sources } from '../connectors/registry.ts'
 import { type Queryable, sql } from '../database/database.ts'
-import type { Json } from '../json/json.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import { declareCustom } from './references.ts'
 import { firstThatFit, type ShownStreams, shownStreams } from './shown-streams.ts'
+import { exampleOfHint } from './type-hints.ts'
 
 /** Code is inspected to tell what a source can do, and may be half a megabyte each. */
 const READ_AT_ONCE = 20
@@ -79,7 +79,7 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
   const source = describeSource(declareCustom(row))
   // Where not all settings are shown, an example could not be complete.
   const required = fields.length < all.length ? [] : fields.filter((field) => field.required)
-  const examples = required.map(({ name, type_hint }) => [name, exampleOf(type_hint)])
+  const examples = required.map(({ name, type_hint }) => [name, exampleOfHint(type_hint)])
   return {
     ...source,
     example_config: { ...source.example_config, config: Object.fromEntries(examples) },
@@ -97,10 +97,4 @@ function describeCustom(row: CustomInfoRow): SourceInfo {
       ...(fields.length < all.length && { truncated: true }),
     },
   }
-}
-
-/** A value of about the right kind in the place of a required setting. */
-function exampleOf(hint: string | null): Json {
-  const [word = ''] = hint?.match(/\w+/) ?? []
-  return { int: 1, float: 1.5, bool: true, list: [], dict: {} }[word.toLowerCase()] ?? 'text'
 }

@@ -1,9 +1,9 @@
 /** Checks the two sides of a config: which connector is used, and whether its settings are valid and complete. */
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
-import type { Destination } from '../connectors/contract.ts'
+import { ConnectorError, type Destination } from '../connectors/contract.ts'
 import { destinations, findDestination, sources } from '../connectors/registry.ts'
 import { nearest } from '../connectors/settings/nearest.ts'
-import { type Fields, findOverrideFaults, findSettingsFaults } from '../connectors/settings/settings.ts'
+import { applyDefaults, type Fields, findOverrideFaults, findSettingsFaults } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { type DestinationConfig, frames, type SourceConfig } from './endpoint-shape.ts'
 import { findTraits, openSaved, type References, type SavedRow, type SourceTraits } from './references.ts'
@@ -42,11 +42,11 @@ export function checkSource(
     faults.push(
       `${path}.stream: ${name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, traits.streams)}`,
     )
-  if (saved) faults.push(...findSavedFaults(references.source!, traits.settings, source.config, path, box))
+  if (saved) faults.push(...findSavedFaults(references.source!, traits, source, path, box))
   else {
     if (source.authentication !== undefined)
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
-    faults.push(...findSettingsFaults(traits.settings, source.config ?? {}, `${path}.config`))
+    faults.push(...findConfigFaults(traits, source.config ?? {}, stream, `${path}.config`))
   }
   return traits
 }
@@ -88,8 +88,8 @@ export function checkDestination(
     faults.push(saved ? gone('destination', name, path) : unknownConnector('destination', name, `${path}.name`))
     return null
   }
-  if (saved) faults.push(...findSavedFaults(references.destination!, found.settings, destination.config, path, box))
-  else faults.push(...findSettingsFaults(found.settings, destination.config ?? {}, `${path}.config`))
+  if (saved) faults.push(...findSavedFaults(references.destination!, found, destination, path, box))
+  else faults.push(...findConfigFaults(found, destination.config ?? {}, undefined, `${path}.config`))
   return found
 }
 
@@ -106,17 +106,36 @@ function isRightType(type: 'source' | 'destination', row: SavedRow | null, path:
 /** Checks the overrides of a saved connector, and whether both together are complete. */
 function findSavedFaults(
   row: SavedRow,
-  settings: SourceTraits['settings'],
-  override: unknown,
+  connector: Checkable,
+  { config: override, stream }: { config?: unknown; stream?: string },
   path: string,
   box: SecretBox,
 ): string[] {
   const { config, lost } = openSaved(box, row)
   if (config === null) return [`${path}.saved_connector_id: ${lost}`]
-  const faults = override === undefined ? [] : findOverrideFaults(settings, override, `${path}.config`)
+  const faults = override === undefined ? [] : findOverrideFaults(connector.settings, override, `${path}.config`)
   if (faults.length > 0) return faults
   const stored = row.type === 'source' ? (config.config ?? {}) : config
-  return findSettingsFaults(settings, { ...stored, ...(override as object) }, `${path}.config`)
+  return findConfigFaults(connector, { ...stored, ...(override as object) }, stream, `${path}.config`)
+}
+
+type Checkable = Pick<SourceTraits, 'settings' | 'canonical'>
+
+/** What is wrong with the settings by their schema, and by the rules that it cannot express. */
+export function findConfigFaults(connector: Checkable, config: unknown, stream: string | undefined, path: string) {
+  const faults = findSettingsFaults(connector.settings, config, path)
+  return faults.length > 0 ? faults : findUnusable(connector, config, stream, path)
+}
+
+/** A connector throws where settings that are each valid cannot be used together: two addresses, or none. */
+function findUnusable({ settings, canonical }: Checkable, config: unknown, stream = '', path: string): string[] {
+  try {
+    canonical?.(applyDefaults(settings, config), stream)
+    return []
+  } catch (error) {
+    if (!(error instanceof ConnectorError)) throw error
+    return [`${path}: ${error.message.replace(/\.$/, '')}`]
+  }
 }
 
 const gone = (type: 'source' | 'destination', name: string, path: string) =>

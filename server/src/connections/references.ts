@@ -12,6 +12,7 @@ import { type Queryable, raw, type Statement, sql } from '../database/database.t
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import type { Json } from '../json/json.ts'
 import type { SavedSourceConfig } from './endpoint-shape.ts'
+import { schemaOfHint } from './type-hints.ts'
 
 export interface SavedRow {
   id: string
@@ -189,6 +190,7 @@ export interface SourceTraits {
   /** Null: any type, with any params. */
   auth_types: readonly string[] | null
   settings: Source['settings']
+  canonical?: Source['canonical']
   capabilities: Pick<SourceCapabilities, 'incremental' | 'own_cursor'>
 }
 
@@ -209,13 +211,12 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   }
 }
 
-/** Any settings; those without which a run would refuse to begin are required. */
+/** Any settings; those that a run would miss are required, and those that it would refuse are refused. */
 function settingsOf({ config_fields = [], enforced = false }: StoredSchema): Source['settings'] {
-  const required = enforced ? config_fields.filter((field) => field.required) : []
-  const properties = required.map(({ name, type_hint }) => [
-    name,
-    Type.Unknown(type_hint === null ? {} : { description: type_hint }),
-  ])
+  const properties = (enforced ? config_fields : []).map(({ name, type_hint, required }) => {
+    const schema = { ...(schemaOfHint(type_hint) ?? Type.Unknown()), ...(type_hint && { description: type_hint }) }
+    return [name, required ? schema : Type.Optional(schema)]
+  })
   return Type.Object(Object.fromEntries(properties), { additionalProperties: true })
 }
 

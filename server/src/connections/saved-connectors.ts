@@ -1,6 +1,6 @@
 /** Saved connectors: the settings and credentials of a source or a destination under a name, for many pipelines to use. */
 import { randomUUID } from 'node:crypto'
-import type { TSchema } from 'typebox'
+import type { TObject } from 'typebox'
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { findSettingsFaults, isObject, type Node } from '../connectors/settings/settings.ts'
@@ -13,7 +13,7 @@ import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import { can } from '../tenancy/permissions.ts'
 import { findSizeFault } from './config-size.ts'
-import { unknownConnector } from './endpoint-faults.ts'
+import { findConfigFaults, unknownConnector } from './endpoint-faults.ts'
 import { type SavedSourceConfig, savedSourceFrame } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
 import { requireKeptInPlace, type SecretRules } from './kept-secrets.ts'
@@ -217,7 +217,7 @@ async function checkSavedConfig(
 function findDestinationFaults(connectorName: string, config: unknown): string[] {
   const destination = findDestination(connectorName)
   if (!destination) return [unknownConnector('destination', connectorName, 'connector_name')]
-  return findSettingsFaults(withoutOverrides(destination.settings), config, 'config')
+  return findConfigFaults(withoutOverrides(destination), config, undefined, 'config')
 }
 
 async function findSourceFaults(
@@ -233,12 +233,13 @@ async function findSourceFaults(
   if (faults.length > 0 || !isObject(config)) return faults
   if (config.authentication !== undefined)
     faults.push(...findAuthenticationFaults(config.authentication, traits.auth_types, 'config.authentication'))
-  faults.push(...findSettingsFaults(withoutOverrides(traits.settings), config.config ?? {}, 'config.config'))
+  faults.push(...findConfigFaults(withoutOverrides(traits), config.config ?? {}, undefined, 'config.config'))
   return faults
 }
 
 /** A setting that each pipeline may override, such as a table, may still be missing. */
-function withoutOverrides(schema: TSchema): TSchema {
-  const { properties = {}, required = [] } = schema as Node
-  return { ...schema, required: required.filter((name) => !properties[name]?.override) } as TSchema
+function withoutOverrides<C extends { settings: TObject }>(connector: C): C {
+  const { properties = {}, required = [] } = connector.settings as Node
+  const settings = { ...connector.settings, required: required.filter((name) => !properties[name]?.override) }
+  return { ...connector, settings }
 }

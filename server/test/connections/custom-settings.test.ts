@@ -51,6 +51,63 @@ test('a pipeline without a required setting is refused with a sentence for each,
   assert.deepEqual([saved.status, saved.body], [400, { detail: detail('config.config') }])
 })
 
+const TYPED = `from datetime import date
+from typing import Literal, Optional
+
+
+class Settings(SourceConfig):
+    subdomain: str
+    since: date
+    mode: Literal["fast", "exact"]
+    limit: Optional[int]
+    pages: int = 10
+    ratio: float = 0.5
+    regions: list[str] = []
+    extra: dict = {}
+    flag: bool | None = None
+    own: "Whatever" = None`
+const typed = { subdomain: 'acme', since: '2024-01-31', mode: 'fast', limit: null }
+
+test('a setting of the wrong type is refused when it is saved, as a run would refuse it', async () => {
+  await createSource('typed', TYPED)
+  const wrong: [Record<string, unknown>, string][] = [
+    [{ pages: '10' }, 'pages: must be an integer, not a string'],
+    [{ pages: 1.5 }, 'pages: must be an integer, not 1.5'],
+    [{ pages: true }, 'pages: must be an integer, not true'],
+    [{ subdomain: 7 }, 'subdomain: must be a string, not 7'],
+    [{ since: 20240131 }, 'since: must be a string, not 20240131'],
+    [{ mode: 'slow' }, "mode: 'slow' is not allowed; use 'fast' or 'exact'"],
+    [{ limit: 'many' }, 'limit: must be an integer or null, not a string: Optional[int]'],
+    [{ ratio: '1' }, 'ratio: must be a number, not a string'],
+    [{ regions: 'eu' }, 'regions: must be an array, not a string'],
+    [{ extra: [] }, 'extra: must be an object, not an array'],
+    [{ flag: 'yes' }, 'flag: must be true or false or null, not a string: bool | None'],
+  ]
+  for (const [settings, sentence] of wrong) {
+    const refused = await save({ name: 'typed', stream: 'orders', config: { ...typed, ...settings } })
+    assert.deepEqual([refused.status, refused.body.detail], [400, `config.source.config.${sentence}`])
+  }
+  const saved = await app.call('POST', '/api/saved/sources', {
+    as,
+    body: { name: 'S', connector_name: 'typed', config: { config: { ...typed, pages: 'x' } } },
+  })
+  assert.equal(saved.body.detail, 'config.config.pages: must be an integer, not a string')
+})
+
+test('a setting of the right type, or of a type that only Python knows, is saved', async () => {
+  const right = [
+    {},
+    { limit: 5, pages: 3, ratio: 1, regions: ['eu'], extra: { a: 1 }, flag: true, own: [7], more: 'x' },
+  ]
+  for (const settings of right) {
+    const made = await save({ name: 'typed', stream: 'orders', config: { ...typed, ...settings } })
+    assert.equal(made.status, 201, made.text)
+  }
+  const { body } = await app.call('GET', '/api/connectors/sources', { as })
+  const { example_config } = body.find((each: { name: string }) => each.name === 'typed')
+  assert.equal((await save(example_config)).status, 201, JSON.stringify(example_config))
+})
+
 test('with its settings, and with more of them, it is saved; through a saved source too', async () => {
   const config = { subdomain: 'acme', token: 't', other: { of: 'its own' } }
   const made = await save({ name: 'strict', stream: 'orders', config })

@@ -403,11 +403,11 @@ describe('the place of a file', () => {
   })
 
   it('must be exactly one, and must answer', async () => {
-    await fails({}, 'config', /neither url nor run_id/)
+    await fails({}, 'config', /neither `url` nor `run_id` is given/)
     await fails(
       { url: server.url('x'), run_id: '11111111-2222-4333-8444-555555555555' },
       'config',
-      /both url and run_id/,
+      /`url` and `run_id` are both given/,
     )
     await fails({ url: server.url('nowhere.csv') }, 'source', /404: there is no such file/)
     await fails({ url: 'file:///etc/passwd' }, 'config', /url/)

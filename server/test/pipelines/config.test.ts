@@ -54,6 +54,33 @@ test('a config is returned as it was given, without defaults', async () => {
   assert.deepEqual(read.body.config, config)
 })
 
+test('settings that cannot be used together are refused when they are saved', async () => {
+  const url = 'https://example.com/a.csv'
+  const run_id = foreignRun as string
+  const host = 'db.example.com'
+  const cases: [string, object, RegExp][] = [
+    ['file', {}, /neither `url` nor `run_id` is given; give one of them$/],
+    ['file', { url, run_id }, /`url` and `run_id` are both given; give only one of them$/m],
+    ['file', { url: 'http://[' }, /`url` is not a valid address$/],
+    ['postgres', { user: 'u' }, /`host` is missing: give `url`, or `host`/],
+    ['postgres', { host, user: 'u', url: 'postgres://u@db.example.com/d' }, /`host` and `url` are both given/],
+  ]
+  for (const [name, config, expected] of cases) {
+    const made = await create({ source: { name, stream: 'rows', config }, destination })
+    assert.equal(made.status, 400, `${name} ${JSON.stringify(config)}: ${made.text}`)
+    assert.match(made.body.detail, /^config\.source\.config: The \w+ settings cannot be used: /)
+    assert.match(made.body.detail, expected)
+    const body = { name: 'S', connector_name: name, config: { config } }
+    const kept = await app.call('POST', '/api/saved/sources', { as: owner, body })
+    assert.equal(kept.status, 400, kept.text)
+    assert.match(kept.body.detail, expected)
+    const checked = await app.call('POST', '/api/connectors/check', { as: owner, body: { source: { name, config } } })
+    assert.equal(checked.status, 400, checked.text)
+  }
+  const target = await create({ source, destination: { name: 'postgres', config: { host } } })
+  assert.match(target.body.detail, /^config\.destination\.config: .*`user` is missing/)
+})
+
 test('overridable settings can be given with a saved connector', async () => {
   const good = await create({
     source: { saved_connector_id: savedSource, stream: 'plants', config: { records: 7 } },

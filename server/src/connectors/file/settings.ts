@@ -51,19 +51,25 @@ export const settings = Type.Object(
 export type FileSettings = Type.Static<typeof settings>
 
 /** One spelling of an address and of an id. User and password in an address are secrets, so they are left out. */
-export function canonicalFile({ url, run_id, ...rest }: FileSettings): Record<string, unknown> {
-  const address = url === undefined ? undefined : new URL(url)
-  if (address) address.username = address.password = address.hash = ''
-  return { ...rest, ...(address && { url: address.href }), ...(run_id && { run_id: run_id.toLowerCase() }) }
+export function canonicalFile(config: FileSettings): Record<string, unknown> {
+  const place = findPlace(config)
+  const { url, run_id, ...rest } = config
+  if ('run_id' in place) return { ...rest, run_id: place.run_id.toLowerCase() }
+  const address = URL.parse(place.url)
+  if (address === null) throw refuse('`url` is not a valid address')
+  address.username = address.password = address.hash = ''
+  return { ...rest, url: address.href }
 }
 
 /** A rule that the schema cannot express: exactly one of the two places. */
-export function findPlace(config: FileSettings): { url: string } | { run_id: string } {
-  const { url, run_id } = config
-  if (url !== undefined && run_id !== undefined) {
-    throw new ConnectorError('config', 'config.source.config has both url and run_id; remove one of them.')
-  }
+export function findPlace({ url, run_id }: FileSettings): { url: string } | { run_id: string } {
+  if (url !== undefined && run_id !== undefined)
+    throw refuse('`url` and `run_id` are both given; give only one of them')
   if (url !== undefined) return { url }
   if (run_id !== undefined) return { run_id }
-  throw new ConnectorError('config', 'config.source.config has neither url nor run_id; set one of them.')
+  throw refuse('neither `url` nor `run_id` is given; give one of them')
+}
+
+function refuse(message: string): ConnectorError {
+  return new ConnectorError('config', `The file settings cannot be used: ${message}.`)
 }
