@@ -237,7 +237,8 @@ interface Declaration<Settings extends TObject> {
   settings: Settings
   /**
    * The settings in one form, where several say the same (a `url`, or its parts) or a default follows from elsewhere. What
-   * is marked `identity` is compared in this form. Throws where they cannot be used.
+   * is marked `identity` is compared in this form. Throws a ConnectorError of kind `config` where settings that fit the
+   * schema cannot be used together; a config is then refused when it is saved.
    */
   canonical?(config: Static<Settings>, stream: string): Record<string, unknown>
   /**
@@ -263,6 +264,8 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
   listStreams(context: SourceContext<Static<Settings>>): Promise<string[]>
   /** One description per stream, in the given order. It may read the beginning of the data, never all of it. */
   describe(context: SourceContext<Static<Settings>>, streams: readonly string[]): Promise<StreamDescription[]>
+  /** Throws a ConnectorError of kind `config` unless a read can start from this state, which a person may set. */
+  checkState?(state: Json): void
   /** The runs of the same organization whose outputs it reads; only these are available as `context.outputs`. */
   outputs?(config: Static<Settings>): string[]
   read(context: ReadContext<Static<Settings>>): Promise<Reading>

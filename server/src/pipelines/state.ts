@@ -3,7 +3,11 @@
  * destination. A manual change takes a sequence number among all runs, so that it wins over what any earlier run left
  * in its destination. Removing the cursor is such a change too: it stores null.
  */
+import { refuse } from '../connections/faults.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
+import { findSource } from '../connectors/registry.ts'
+import { isObject } from '../connectors/settings/settings.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { findChanges, readFingerprint } from '../engine/fingerprint.ts'
 import type { Json } from '../json/json.ts'
@@ -37,11 +41,12 @@ export async function readState({ db, box }: Stores, actor: Actor, id: string): 
   return belongs ? state : { ...state, cursor: null }
 }
 
-/** What is set by hand is meant for the config as it is now. */
+/** What is set by hand is meant for the config as it is now, so it must be a state that its source can read. */
 export async function writeState({ db, box }: Stores, actor: Actor, id: string, cursor: Json): Promise<PipelineState> {
   return db.transaction(async (tx) => {
     const pipeline = await lockPipeline(tx, actor, id)
     requirePermission(actor, 'pipelines:write', pipeline.domain_id)
+    await requireUsable(tx, id, cursor)
     const fingerprint = JSON.stringify(await presentFingerprint(tx, box, pipeline))
     const row = await tx.first<PipelineState>(sql`
       INSERT INTO pipeline_state (pipeline_id, seq, cursor, fingerprint)
@@ -52,6 +57,24 @@ export async function writeState({ db, box }: Stores, actor: Actor, id: string, 
     await audit(tx, actor, action, { type: 'pipeline_state', id })
     return row!
   })
+}
+
+async function requireUsable(db: Queryable, id: string, cursor: Json): Promise<void> {
+  if (cursor === null) return
+  const row = await db.first<{ source_name: string }>(sql`SELECT source_name FROM pipelines WHERE id = ${id}`)
+  const source = findSource(row!.source_name)
+  if (!source) {
+    if (isObject(cursor)) return
+    throw refuse(['cursor: must be an object, because it becomes the self.state of the custom source'])
+  }
+  if (!source.capabilities.incremental)
+    throw refuse([`cursor: ${source.name} reads everything each time, so it has no state`])
+  try {
+    source.checkState?.(cursor)
+  } catch (error) {
+    if (!(error instanceof ConnectorError)) throw error
+    throw refuse([`cursor: ${error.message}`])
+  }
 }
 
 export async function readSchema(db: Queryable, actor: Actor, id: string): Promise<PipelineSchema> {

@@ -120,6 +120,7 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       const earlier = await read(first)
       assert.equal(earlier.rows.length, 50)
       assert.equal((await read(bench.next(first, earlier.outcome))).rows.length, 0)
+      source.checkState?.(earlier.outcome.cursor)
       const grown = await fixture.grow(from, 30)
       const { seq, fingerprint } = first
       const state = { seq, cursor: earlier.outcome.cursor, fingerprint }

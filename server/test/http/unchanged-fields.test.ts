@@ -33,7 +33,7 @@ const objects: Record<string, { path: string; change: object }> = {
   'PUT /api/auth/me': { path: '/api/auth/me', change: { name: 'Ada' } },
   'PUT /api/organization': { path: '/api/organization', change: { name: 'Acme' } },
   'PUT /api/pipelines/:id': { path: pipeline, change: { name: 'b' } },
-  'PUT /api/pipelines/:id/state': { path: `${pipeline}/state`, change: { cursor: 5 } },
+  'PUT /api/pipelines/:id/state': { path: `${pipeline}/state`, change: { cursor: { position: 5 } } },
   'PUT /api/domains/:domain_id': { path: await make('/api/domains', { name: 'a' }), change: { color: '#336699' } },
   'PUT /api/webhooks/:id': {
     path: await make('/api/webhooks', { url: 'https://example.com/', events: ['run.failed'] }),

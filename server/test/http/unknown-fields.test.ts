@@ -107,7 +107,7 @@ test('pages and probes outside the API take any query', async () => {
 })
 
 test('settings, records and cursors stay as free as they are', async () => {
-  const cursor = { anything: { goes: [1, { here: true }] } }
+  const cursor = { position: 5, anything: { goes: [1, { here: true }] } }
   const { body: made } = await app.call('POST', '/api/pipelines', { as: owner, body: { name: 'x', config } })
   const state = await app.call('PUT', `/api/pipelines/${made.id}/state`, { as: owner, body: { cursor } })
   assert.equal(state.status, 200, state.text)

@@ -111,7 +111,7 @@ test('a viewer may not write', async () => {
     ['PUT', `/${id}`, { name: 'X' }],
     ['DELETE', `/${id}`],
     ['POST', `/${id}/copy`],
-    ['PUT', `/${id}/state`, { cursor: 1 }],
+    ['PUT', `/${id}/state`, { cursor: { position: 1 } }],
     ['DELETE', `/${id}/state`],
   ] as const)
     assert.equal(
@@ -222,6 +222,29 @@ test('a manually set state has its place in the order of all runs, and removing 
   assert.ok((await seq()) > first)
   assert.equal((await state('GET')).body.cursor, null)
   assert.equal((await state('PUT', {})).status, 400)
+})
+
+test('a state that its source could not start from is refused with the form that it has', async () => {
+  const put = async (source: object, cursor: unknown) => {
+    const { id } = await create({ config: { source, destination: config.destination } })
+    return app.call('PUT', `/api/pipelines/${id}/state`, { as: acme.member, body: { cursor } })
+  }
+  const dummy = { name: 'dummy', stream: 'creatures' }
+  for (const wrong of ['x', 5, { position: -1 }, { cursor: 5 }, []]) {
+    const { status, body } = await put(dummy, wrong)
+    assert.equal(status, 400, JSON.stringify(wrong))
+    assert.match(
+      body.detail,
+      /^cursor: This is not a state of the dummy source; it has the form \{"position": 100\}\.$/,
+    )
+  }
+  const postgres = { name: 'postgres', stream: 'public.a', config: { host: 'db.example.com', user: 'u' } }
+  assert.match((await put(postgres, { since: 1 })).body.detail, /it has the form \{"cursor": "2024-01-31"\}/)
+  for (const right of [{ cursor: '2024-01-31' }, { cursor: 7 }, '2024-01-31'])
+    assert.equal((await put(postgres, right)).status, 200)
+  const file = { name: 'file', stream: 'rows', config: { url: 'https://example.com/a.csv' } }
+  assert.equal((await put(file, 'x')).body.detail, 'cursor: file reads everything each time, so it has no state')
+  assert.equal((await put(file, null)).status, 200)
 })
 
 test('the schema of the destination is read', async () => {

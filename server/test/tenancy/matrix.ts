@@ -172,7 +172,7 @@ export const matrix: Line[] = [
   line('POST /api/pipelines/:id/copy',                [201, 201,  201,   403,   201,   201,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: {} })),
   line('POST /api/pipelines/:id/duplicate',           [201, 201,  201,   403,   201,   201,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: {} })),
   line('GET /api/pipelines/:id/state',                [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
-  line('PUT /api/pipelines/:id/state',                [200, 200,  200,   403,   200,   200,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: { cursor: 1 } })),
+  line('PUT /api/pipelines/:id/state',                [200, 200,  200,   403,   200,   200,    401,   404], 'as role', async (w) => ({ ...(await pipeline(w)), body: { cursor: { position: 1 } } })),
   line('DELETE /api/pipelines/:id/state',             [204, 204,  204,   403,   204,   204,    401,   404], 'as role', pipeline),
   line('GET /api/pipelines/:id/schema',               [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
 

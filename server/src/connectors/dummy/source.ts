@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import type { Json } from '../../json/json.ts'
 import { ConnectorError, identity, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
 import { columnsOf, LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
 
@@ -97,6 +98,8 @@ To see what a failure looks like set \`fail_after\`; to have time to cancel a ru
     }))
   },
 
+  checkState: (state) => void readPosition(state),
+
   async read(context) {
     return { columns: columnsOf(context.stream as Stream), pages: makePages(context) }
   },
@@ -132,13 +135,13 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
 
 function startOf(context: DummyContext): number {
   const cursor = context.resume ?? context.state
-  if (cursor === null) return 0
-  const position = (cursor as { position?: unknown }).position
+  return cursor === null ? 0 : readPosition(cursor)
+}
+
+function readPosition(state: Json): number {
+  const position = (state as { position?: unknown } | null)?.position
   if (typeof position === 'number' && Number.isSafeInteger(position) && position >= 0) return position
-  throw new ConnectorError(
-    'config',
-    `${JSON.stringify(cursor)} is not a state of the dummy source; it must have the form {"position": 100}.`,
-  )
+  throw new ConnectorError('config', 'This is not a state of the dummy source; it has the form {"position": 100}.')
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -50,7 +50,7 @@ export function readState(value: Json): CursorState | null {
   }
   throw new ConnectorError(
     'config',
-    'The state of the pipeline is not a postgres state; set it to {"cursor": "<value>"} or reset it',
+    'This is not a state of the postgres source; it has the form {"cursor": "2024-01-31"}, with a value of the cursor_field.',
   )
 }
 

@@ -91,6 +91,7 @@ export const postgresSource: Source<typeof settings> = {
     ...canonicalPlace(config),
     queries: Object.hasOwn(queries, stream) ? { [stream]: queries[stream] } : {},
   }),
+  checkState: (state) => void readState(state),
   streams: 'dynamic',
   auth_types: ['none'],
   capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
