@@ -28,8 +28,8 @@ SVC_EXPORTS = {
     "svc.source.models": frozenset({"ConfigError", "Record", "SourceAuth", "SourceConfig", "SourceRecord"}),
     "svc.http": frozenset({
         "AuthenticationFailed", "ConnectionFailed", "Headers", "HttpClient", "HttpError", "LimitExceeded", "Refused",
-        "Response", "StatusError", "Timeout", "add_params", "basic_credentials", "hmac_digest", "hmac_signature",
-        "jwt_decode", "jwt_encode", "parse_qs", "quote", "unquote", "urlencode", "urljoin", "urlsplit",
+        "Response", "StatusError", "Timeout", "UnknownHost", "add_params", "basic_credentials", "hmac_digest",
+        "hmac_signature", "jwt_decode", "jwt_encode", "parse_qs", "quote", "unquote", "urlencode", "urljoin", "urlsplit",
     }),
     "svc.log": frozenset({"Log", "route_logging"}),
     "svc.text": frozenset({"BytesIO", "StringIO", "csv_rows", "to_csv"}),
@@ -143,6 +143,8 @@ ALTERNATIVES = {name: purpose for names, purpose in _PURPOSES for name in names.
 def instead_of(module: str) -> str:
     """What to use instead of a module."""
     top = module.split(".")[0]
+    if module == "svc.errors":
+        return "its exceptions are in svc.http, and ConfigError in svc.source.models"
     if top == "svc":
         return f"the package has {', '.join(sorted(SVC_EXPORTS))}"
     known = ALTERNATIVES.get(module) or ALTERNATIVES.get(top)

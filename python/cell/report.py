@@ -3,7 +3,15 @@
 import traceback
 from typing import Optional
 
-from svc.errors import AuthenticationFailed, ConfigError, ConnectionFailed, LimitExceeded, StatusError, Timeout
+from svc.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionFailed,
+    LimitExceeded,
+    StatusError,
+    Timeout,
+    UnknownHost,
+)
 
 SOURCE_FILE = "source.py"
 
@@ -70,4 +78,6 @@ def classify(error):
         return "auth", False
     if isinstance(error, LimitExceeded):
         return "limit", False
+    if isinstance(error, UnknownHost):
+        return "source", False
     return "source", isinstance(error, (ConnectionFailed, Timeout))

@@ -30,6 +30,12 @@ class ConnectionFailed(HttpError, ConnectionError):
     kind = "connection"
 
 
+class UnknownHost(ConnectionFailed):
+    """The name of the host does not exist, so trying again does not help."""
+
+    kind = "unknown_host"
+
+
 class Timeout(HttpError, TimeoutError):
     """The answer was not complete in time."""
 
@@ -61,7 +67,8 @@ class StatusError(HttpError):
 
 
 BY_KIND = {
-    error.kind: error for error in (ConnectionFailed, Timeout, Refused, LimitExceeded, AuthenticationFailed, HttpError)
+    error.kind: error
+    for error in (ConnectionFailed, UnknownHost, Timeout, Refused, LimitExceeded, AuthenticationFailed, HttpError)
 }
 
 
@@ -70,3 +77,10 @@ def from_answer(error: dict[str, Any], url: str) -> HttpError:
     kind = str(error.get("kind", "http"))
     message = str(error.get("message") or kind)
     return BY_KIND.get(kind, HttpError)(message, url=url)
+
+
+# Tracebacks name a class by its module, and authors import it from where they saw it.
+for _error in (*BY_KIND.values(), StatusError):
+    _error.__module__ = "svc.http"
+for _setting in (ConfigError, MissingSetting):
+    _setting.__module__ = "svc.source.models"

@@ -9,7 +9,7 @@ It sends a batch, all at once where there are several, and returns as many answe
     request   {"method": str, "url": str, "headers": {name: value}, "body": bytes or None,
                "timeout": seconds or None, "retries": int, "authenticate": bool}
     answer    {"status": int, "headers": [[name, value], …], "body": bytes, "url": str}
-              or {"error": {"kind": connection | timeout | refused | limit | auth, "message": str}}
+              or {"error": {"kind": connection | unknown_host | timeout | refused | limit | auth, "message": str}}
 
 The transport follows redirects, decompresses, applies the source's authentication (unless `authenticate` is false or
 the request carries an Authorization header of its own), and tries again as often as `retries` says: after 429 and 503,
@@ -29,6 +29,7 @@ from svc.errors import (
     Refused,
     StatusError,
     Timeout,
+    UnknownHost,
     from_answer,
 )
 from svc.pagination import Pagination
@@ -53,6 +54,7 @@ __all__ = [
     "Response",
     "StatusError",
     "Timeout",
+    "UnknownHost",
     "add_params",
     "basic_credentials",
     "hmac_digest",

@@ -235,6 +235,7 @@ class ReportTest(unittest.TestCase):
     def test_what_the_engine_should_do_follows_from_the_error(self):
         for code, kind, transient in (
             ("from svc.http import *; raise ConnectionFailed('x')", "source", True),
+            ("from svc.http import *; raise UnknownHost('x')", "source", False),
             ("from svc.http import *; raise LimitExceeded('x')", "limit", False),
             ("from svc.http import *; raise AuthenticationFailed('x')", "auth", False),
             ("from svc.http import *; Response(401, [], b'', 'u').raise_for_status()", "auth", False),
@@ -248,6 +249,13 @@ class ReportTest(unittest.TestCase):
         ):
             told = self.failure(code)
             self.assertEqual((told["kind"], told["transient"]), (kind, transient), code)
+
+
+    def test_a_traceback_names_exceptions_by_the_module_they_can_be_imported_from(self):
+        told = self.failure("from svc.http import *; Response(500, [], b'', 'u').raise_for_status()")
+        self.assertIn("svc.http.StatusError: ", told["traceback"])
+        told = self.failure("from svc.source.models import ConfigError; raise ConfigError('x')")
+        self.assertIn("svc.source.models.ConfigError: x", told["traceback"])
 
 
 class StateTest(unittest.TestCase):

@@ -5,7 +5,7 @@ import unittest
 
 import harness
 
-from cell.modules import ALLOWED_MODULES, ALTERNATIVES, FORBIDDEN_MODULES, SVC_EXPORTS
+from cell.modules import ALLOWED_MODULES, ALTERNATIVES, FORBIDDEN_MODULES, SVC_EXPORTS, instead_of
 
 NEVER = (
     "os sys subprocess socket urllib requests importlib builtins ctypes shutil pathlib io tempfile "
@@ -36,6 +36,9 @@ class Modules(unittest.TestCase):
                 self.assertEqual(set(loaded.__all__), set(names), module)
             for name in names:
                 self.assertTrue(hasattr(loaded, name) or importlib.util.find_spec(f"{module}.{name}"), name)
+
+    def test_an_import_of_svc_errors_says_where_its_exceptions_are(self):
+        self.assertIn("its exceptions are in svc.http", instead_of("svc.errors"))
 
     def test_the_docs_list_every_module(self):
         text = (harness.ROOT.parent / "docs" / "custom-sources.md").read_text("utf-8")

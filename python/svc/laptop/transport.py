@@ -123,8 +123,7 @@ class LaptopTransport:
         except (socket.timeout, TimeoutError) as error:
             raise _Failure("timeout", f"{url} did not answer in {timeout or 30.0:g} s") from error
         except urllib.error.URLError as error:
-            kind = "timeout" if isinstance(error.reason, (socket.timeout, TimeoutError)) else "connection"
-            raise _Failure(kind, f"{url}: {error.reason}") from error
+            raise _Failure(_kind_of(error.reason), f"{url}: {error.reason}") from error
         except (OSError, http.client.HTTPException, ssl.SSLError) as error:
             raise _Failure("connection", f"{url}: {error or type(error).__name__}") from error
 
@@ -133,6 +132,13 @@ class _Failure(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+def _kind_of(reason: object) -> str:
+    if isinstance(reason, (socket.timeout, TimeoutError)):
+        return "timeout"
+    unknown = isinstance(reason, socket.gaierror) and reason.errno == socket.EAI_NONAME
+    return "unknown_host" if unknown else "connection"
 
 
 def _read(response: Any, url: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ const MAX_PAUSE_MS = 300_000
 const LOGGED_PAUSE_MS = 100
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-type ErrorKind = 'connection' | 'timeout' | 'refused' | 'limit' | 'auth'
+type ErrorKind = 'connection' | 'unknown_host' | 'timeout' | 'refused' | 'limit' | 'auth'
 type Answer = WholeAnswer | { error: { kind: ErrorKind; message: string }; transient?: boolean }
 
 /** What the requests of a batch share. */
@@ -156,7 +156,10 @@ function explain(error: unknown, { limits, limitName = nameSetting }: BrokerOpti
     case 'too_large':
       return wrap('limit', `${error.message} (${limitName('max_response_bytes')} ${limits.max_response_bytes})`)
     case 'connection':
+    case 'dns':
       return { ...wrap('connection', error.message), transient: true }
+    case 'unknown_host':
+      return wrap('unknown_host', error.message)
     default:
       return wrap('connection', error.message)
   }

@@ -21,6 +21,6 @@ export function explainStatus(status: number, host: string, side: Side, missing 
 export function explainRequest(error: unknown, side: Side, what: string): unknown {
   if (error instanceof EgressRefused) return new ConnectorError('config', `${what}: ${error.message}`, { cause: error })
   if (!(error instanceof EgressFailed)) return error
-  const transient = error.reason !== 'request' && error.reason !== 'too_large'
-  return new ConnectorError(side, `${what}: ${error.message}`, { cause: error, transient })
+  const kind = error.reason === 'unknown_host' ? 'config' : side
+  return new ConnectorError(kind, `${what}: ${error.message}`, { cause: error, transient: error.transient })
 }

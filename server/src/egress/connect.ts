@@ -48,9 +48,12 @@ async function resolve(host: string, lookup: Lookup, signal: AbortSignal): Promi
     const answers = await lookup(host, signal)
     if (answers.length > 0) return answers
   } catch (error) {
-    throw new EgressFailed('dns', `the host ${host} cannot be resolved; check its name`, error)
+    if (error instanceof EgressFailed) throw error
+    if ((error as NodeJS.ErrnoException).code === 'ENOTFOUND')
+      throw new EgressFailed('unknown_host', `the host ${host} does not exist; check its name`, error)
+    throw new EgressFailed('dns', `the host ${host} cannot be resolved at the moment; try again later`, error)
   }
-  throw new EgressFailed('dns', `the host ${host} has no address; check its name`)
+  throw new EgressFailed('unknown_host', `the host ${host} has no address; check its name`)
 }
 
 /** A name of ours that does not resolve has no address that could be reached. */

@@ -20,8 +20,18 @@ export class EgressRefused extends Error {
   }
 }
 
-/** What failed. `request` and `too_large` fail the same way each time, the others may be transient. */
-export type FailureReason = 'dns' | 'connection' | 'timeout' | 'too_large' | 'redirects' | 'encoding' | 'request'
+/** What failed. `unknown_host` is a name that does not exist, `dns` a name server that did not answer. */
+export type FailureReason =
+  | 'unknown_host'
+  | 'dns'
+  | 'connection'
+  | 'timeout'
+  | 'too_large'
+  | 'redirects'
+  | 'encoding'
+  | 'request'
+
+const PERMANENT: ReadonlySet<FailureReason> = new Set(['unknown_host', 'too_large', 'request'])
 
 /** The policy allowed it, but it failed. */
 export class EgressFailed extends Error {
@@ -30,5 +40,10 @@ export class EgressFailed extends Error {
     super(message, cause === undefined ? {} : { cause })
     this.name = 'EgressFailed'
     this.reason = reason
+  }
+
+  /** Whether a retry may help. */
+  get transient(): boolean {
+    return !PERMANENT.has(this.reason)
   }
 }

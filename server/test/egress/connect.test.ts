@@ -176,10 +176,20 @@ describe('connect', () => {
     const lookup = async () => Promise.reject(Object.assign(new Error('x'), { code: 'ENOTFOUND' }))
     await assert.rejects(open({ lookup }).connect('no.example', 1), {
       name: 'EgressFailed',
-      reason: 'dns',
-      message: /no\.example/,
+      reason: 'unknown_host',
+      transient: false,
+      message: 'the host no.example does not exist; check its name',
     })
-    await assert.rejects(open({ lookup: async () => [] }).connect('no.example', 1), { reason: 'dns' })
+    await assert.rejects(open({ lookup: async () => [] }).connect('no.example', 1), { reason: 'unknown_host' })
+  })
+
+  test('a name server that does not answer is a failure that may pass', async () => {
+    const lookup = async () => Promise.reject(Object.assign(new Error('x'), { code: 'EAI_AGAIN' }))
+    await assert.rejects(open({ lookup }).connect('some.example', 1), {
+      reason: 'dns',
+      transient: true,
+      message: 'the host some.example cannot be resolved at the moment; try again later',
+    })
   })
 
   test('a slow resolver ends with the timeout, a cancelled one at once', async () => {

@@ -160,9 +160,8 @@ function refusal(status: number, code: string | null, grant: Grant, host: string
 function explain(error: unknown): unknown {
   const refused = error instanceof EgressRefused
   if (!refused && !(error instanceof EgressFailed)) return error
-  const transient = !refused && error.reason !== 'request' && error.reason !== 'too_large'
   return new AuthenticationFailed(`no token could be fetched from token_url: ${error.message}`, {
-    transient,
+    transient: !refused && error.transient,
     cause: error,
   })
 }

@@ -51,8 +51,11 @@ export function explainFailure(error: unknown, side: Side, where: string): Error
   if (error instanceof EgressRefused) {
     return new ConnectorError('config', `${where} is not allowed: ${error.message}`, { cause: error })
   }
-  if (error instanceof EgressFailed)
-    return new ConnectorError(side, `${where} cannot be reached: ${error.message}`, { transient: true, cause: error })
+  if (error instanceof EgressFailed) {
+    const kind = error.reason === 'unknown_host' ? 'config' : side
+    const { transient } = error
+    return new ConnectorError(kind, `${where} cannot be reached: ${error.message}`, { transient, cause: error })
+  }
   if (isServerError(error)) return explainServerError(error as ServerError, side, where)
   return explainDriverError(error as Error, side, where)
 }
