@@ -3003,6 +3003,7 @@ export interface components {
             /** @description Version of the custom source that was used */
             source_version: number | null;
             records_read: number;
+            /** @description Records passed to the destination; 0 once the run has failed and left nothing there */
             records_written: number;
             bytes_written: number;
         };

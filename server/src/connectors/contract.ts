@@ -354,7 +354,7 @@ export interface FenceContext<Settings = Record<string, unknown>> extends Contex
 /**
  * The load of one attempt. The engine calls `write` for each page of checkpoint n, then `commit(n, cursor)`, the same
  * for n + 1 and so on, then `publish` once. `abort` may come at any point and must leave nothing visible that was not
- * committed. A call that finds a newer attempt throws a ConnectorError of kind `internal` saying it was fenced.
+ * committed. A call that finds a newer attempt throws a ConnectorError of kind `destination` saying it was fenced.
  */
 export interface Load {
   write(page: Page): Promise<void>

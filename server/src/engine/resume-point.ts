@@ -129,7 +129,7 @@ export interface Start extends Counts {
  */
 export function decideStart(job: Job, mark: Mark | null, commits: Commits, resumable: boolean): Start {
   if (mark && isNewer(mark, job)) {
-    throw new ConnectorError('internal', 'This attempt was fenced: a newer attempt owns the run.')
+    throw new ConnectorError('destination', 'This attempt was fenced: a newer attempt owns the run.')
   }
   const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0

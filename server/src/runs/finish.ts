@@ -46,6 +46,8 @@ export interface FailedEnding extends Ending {
   error: string
   /** What was transferred since the run's counts were last written. */
   counts: Counts | null
+  /** Nothing of what was written stays in the destination. */
+  discarded?: boolean
 }
 
 export interface Retry extends FailedEnding {
@@ -56,6 +58,9 @@ const keepCounts = (counts: Counts | null): Statement =>
   counts
     ? sql`, records_read = ${counts.records_read}, records_written = ${counts.records_written}, bytes_written = ${counts.bytes_written}`
     : sql``
+
+const discardCounts = (counts: Counts | null): Statement =>
+  sql`, records_read = ${counts ? sql`${counts.records_read}` : sql`records_read`}, records_written = 0, bytes_written = 0`
 
 export interface SuccessfulEnding extends Ending {
   outcome: Outcome
@@ -83,7 +88,7 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
 export function finishFailed(db: Queryable, run: RunLease, ending: FailedEnding): Promise<boolean> {
   const update = sql`
     UPDATE runs SET status = 'failed', finished_at = now(), error = ${ending.error}, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
-           stage_left = true${keepCounts(ending.counts)}
+           stage_left = true${ending.discarded ? discardCounts(ending.counts) : keepCounts(ending.counts)}
      WHERE ${isHeld(run)}`
   return endRun(db, update, ending)
 }

@@ -4,6 +4,7 @@
  * final and must be saved.
  */
 import type { Logger } from 'pino'
+import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import { fingerprintOf } from '../engine/fingerprint.ts'
 import type { Outcome } from '../engine/job.ts'
@@ -163,7 +164,14 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
   const rest = await log.rest()
   // The scheduler removes its parts later: a blob store that hangs must not hold the slot.
   const ended = await endOnce(attempt, (next) =>
-    finishFailed(services.db.control, run, { error, log: rest, counts, next }),
+    finishFailed(services.db.control, run, { error, log: rest, counts, discarded: isDiscarded(attempt), next }),
   )
   if (ended) logFailedRun(services.log, run, error)
+}
+
+/** A failed run leaves no output and publishes no replacement. What was appended or upserted by checkpoints stays. */
+function isDiscarded({ pinned }: Attempt): boolean {
+  if (!('config' in pinned)) return false
+  const { destination, sync } = pinned.config
+  return sync.write === 'replace' || findDestination(destination.name)?.capabilities.commits === 'output'
 }

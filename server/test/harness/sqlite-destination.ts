@@ -171,5 +171,5 @@ function takeMark(result: { changes: number | bigint }): void {
 }
 
 function fenced(): ConnectorError {
-  return new ConnectorError('internal', 'This attempt was fenced: a newer one has the mark.')
+  return new ConnectorError('destination', 'This attempt was fenced: a newer one has the mark.')
 }

@@ -85,7 +85,9 @@ test('after a restore nothing is loaded by a run that is taken for another, and 
     assert.equal(fenced.status, 'failed', 'it has the number of a run that was published, or a lower one')
     assert.match(
       fenced.error!,
-      new RegExp(`belongs to run ${lost[1]!.id} .* of this installation.*\`sluice restored\``),
+      new RegExp(
+        `^destination: This attempt was fenced: .* belongs to run ${lost[1]!.id} .* of this installation.*\`sluice restored\``,
+      ),
     )
     assert.notEqual(fenced.id, earlier.id)
   }

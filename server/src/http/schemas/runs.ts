@@ -32,7 +32,9 @@ export const RunDetail = Type.Object({
   attempt: Type.Integer(),
   source_version: Nullable(Type.Integer({ description: 'Version of the custom source that was used' })),
   records_read: Type.Integer(),
-  records_written: Type.Integer(),
+  records_written: Type.Integer({
+    description: 'Records passed to the destination; 0 once the run has failed and left nothing there',
+  }),
   bytes_written: Type.Integer(),
 })
 

@@ -52,7 +52,7 @@ export interface MarkOwner {
 }
 
 export function fencedError(mark: MarkRow | null, owner: MarkOwner): ConnectorError {
-  return new ConnectorError('internal', `This attempt was fenced: ${explainFence(mark, owner)}`)
+  return new ConnectorError('destination', `This attempt was fenced: ${explainFence(mark, owner)}`)
 }
 
 function explainFence(mark: MarkRow | null, owner: MarkOwner): string {
