@@ -249,16 +249,6 @@ CREATE TABLE pipeline_state (
   CONSTRAINT pipeline_state_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
 );
 
-CREATE TABLE pipeline_used_configs (
-  organization_id uuid NOT NULL,
-  pipeline_id uuid NOT NULL,
-  used_config_id uuid NOT NULL,
-  CONSTRAINT pipeline_used_configs_pkey PRIMARY KEY (pipeline_id, used_config_id),
-  CONSTRAINT pipeline_used_configs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE,
-  CONSTRAINT pipeline_used_configs_organization_id_used_config_id_fkey FOREIGN KEY (organization_id, used_config_id) REFERENCES used_configs(organization_id, id)
-);
-CREATE INDEX pipeline_used_configs_config_idx ON public.pipeline_used_configs USING btree (used_config_id);
-
 CREATE TABLE pipelines (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
   organization_id uuid NOT NULL,
@@ -318,14 +308,6 @@ CREATE TABLE refresh_tokens (
 );
 CREATE INDEX refresh_tokens_session_idx ON public.refresh_tokens USING btree (session_id);
 
-CREATE TABLE run_configs (
-  pipeline_id uuid NOT NULL,
-  hash bytea NOT NULL,
-  config text NOT NULL,
-  CONSTRAINT run_configs_pkey PRIMARY KEY (pipeline_id, hash),
-  CONSTRAINT run_configs_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
-);
-
 CREATE TABLE run_log_chunks (
   run_id uuid NOT NULL,
   number integer NOT NULL,
@@ -370,7 +352,6 @@ CREATE TABLE runs (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
-  used_config_hash bytea,
   used_config_id uuid,
   CONSTRAINT runs_pkey PRIMARY KEY (id),
   CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
@@ -454,11 +435,12 @@ CREATE INDEX superseded_tokens_time_idx ON public.superseded_tokens USING btree 
 CREATE TABLE used_configs (
   id uuid NOT NULL,
   organization_id uuid NOT NULL,
+  pipeline_id uuid NOT NULL,
   config_box bytea NOT NULL,
   CONSTRAINT used_configs_pkey PRIMARY KEY (id),
-  CONSTRAINT used_configs_organization_id_id_key UNIQUE (organization_id, id),
-  CONSTRAINT used_configs_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+  CONSTRAINT used_configs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE
 );
+CREATE INDEX used_configs_pipeline_idx ON public.used_configs USING btree (pipeline_id);
 
 CREATE TABLE user_identities (
   issuer text NOT NULL,

@@ -4,14 +4,7 @@
  * fails with a clear message, whether scheduled or triggered manually.
  */
 import { randomUUID } from 'node:crypto'
-import {
-  type Database,
-  FOREIGN_KEY_VIOLATION,
-  isDatabaseError,
-  lockForTransaction,
-  type Queryable,
-  sql,
-} from '../database/database.ts'
+import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
@@ -44,45 +37,37 @@ export interface TriggerServices {
   config: { ORG_MAX_PENDING_RUNS?: number | undefined }
 }
 
-export function triggerRun(services: TriggerServices, actor: Actor, pipelineId: string): Promise<TriggeredRun> {
-  const trigger = () => services.db.transaction((tx) => insertRun(tx, services, actor, pipelineId))
-  // The cleanup deleted the same kept configuration in this moment; the second time it is inserted again.
-  return trigger().catch((error) => {
-    if (isDatabaseError(error, FOREIGN_KEY_VIOLATION)) return trigger()
-    throw error
-  })
-}
-
-async function insertRun(
-  tx: Queryable,
-  { box, config }: TriggerServices,
+export async function triggerRun(
+  { db, box, config }: TriggerServices,
   actor: Actor,
   pipelineId: string,
 ): Promise<TriggeredRun> {
-  const pipeline = await tx.first<{
-    id: string
-    organization_id: string
-    domain_id: string | null
-    config_box: Buffer
-  }>(sql`
+  return db.transaction(async (tx) => {
+    const pipeline = await tx.first<{
+      id: string
+      organization_id: string
+      domain_id: string | null
+      config_box: Buffer
+    }>(sql`
       SELECT id, organization_id, domain_id, config_box FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)} FOR NO KEY UPDATE`)
-  if (!pipeline) throw notFound('Pipeline')
-  requirePermission(actor, 'pipelines:run', pipeline.domain_id)
-  await checkPendingLimit(tx, actor, config.ORG_MAX_PENDING_RUNS)
-  const pinned = await pinConfig(async () =>
-    resolveConfig(tx, box, actor.organization_id, openPipelineConfig(box, pipeline)),
-  )
-  const id = randomUUID()
-  const used = usedConfigOf(box, pipeline.organization_id, pinned)
-  const run = await tx.first<TriggeredRun>(sql`
-      WITH ${keepUsedConfigs([{ pipeline_id: pipelineId, ...used }])}
+    if (!pipeline) throw notFound('Pipeline')
+    requirePermission(actor, 'pipelines:run', pipeline.domain_id)
+    await checkPendingLimit(tx, actor, config.ORG_MAX_PENDING_RUNS)
+    const pinned = await pinConfig(async () =>
+      resolveConfig(tx, box, actor.organization_id, openPipelineConfig(box, pipeline)),
+    )
+    const id = randomUUID()
+    const used = usedConfigOf(box, pipeline, pinned)
+    const run = await tx.first<TriggeredRun>(sql`
+      WITH kept AS (${keepUsedConfigs([used])})
       INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, triggered_by_user, config_box, source_version, used_config_id, ready)
       SELECT ${id}, ${actor.organization_id}, ${pipelineId}, 'manual', ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)}, ${used.id},
              NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
       RETURNING id, pipeline_id, status, triggered_by, created_at`)
-  await audit(tx, actor, 'run.triggered', { type: 'run', id }, { pipeline_id: pipelineId })
-  await tx.execute(notifyRun('ready'))
-  return run!
+    await audit(tx, actor, 'run.triggered', { type: 'run', id }, { pipeline_id: pipelineId })
+    await tx.execute(notifyRun('ready'))
+    return run!
+  })
 }
 
 /** ORG_MAX_PENDING_RUNS. If there is a limit, triggers of one organization are serialized. */

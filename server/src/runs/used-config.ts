@@ -1,10 +1,10 @@
 /**
  * The configuration that a run used, as it is kept for people: everything that was resolved, with secrets masked. A custom
  * source is named by its version, never copied. It is encrypted all the same: hosts, users and queries are nobody else's
- * business. Its id is a keyed hash of its content, so that runs of one organization that use the same share one row.
+ * business. Its id is a keyed hash of its content, so that runs of a pipeline that did not change share one row.
  */
 import { maskAddresses, maskDestinationConfig, maskSourceConfig } from '../connections/masks.ts'
-import { type Queryable, raw, type Statement, sql } from '../database/database.ts'
+import { type Database, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
@@ -13,20 +13,19 @@ import { ofVisiblePipeline } from '../tenancy/visibility.ts'
 import type { PinnedConfig, UsableConfig } from './pinned-config.ts'
 
 interface KeptSide {
-  /** Set if it came from a saved connector. Null: kept by an earlier release, which did not say. */
-  saved_connector_id?: string | null
+  /** Set if it came from a saved connector. */
+  saved_connector_id?: string
   /** What the pipeline itself says, if there is a saved connector. */
   overrides?: object
   [field: string]: unknown
 }
 
-export type KeptConfig =
-  | { config: { source: KeptSide; destination: KeptSide; [part: string]: unknown } }
-  | { problem: string }
+type KeptConfig = { config: { source: KeptSide; destination: KeptSide; [part: string]: unknown } } | { problem: string }
 
 export interface UsedConfig {
   id: string
   organization_id: string
+  pipeline_id: string
   config_box: Buffer
 }
 
@@ -48,14 +47,16 @@ const placeOf = (row: Pick<UsedConfig, 'id' | 'organization_id'>) => ({
   row_id: row.id,
 })
 
-export const usedConfigOf = (box: SecretBox, organizationId: string, pinned: PinnedConfig): UsedConfig =>
-  sealKept(box, organizationId, 'config' in pinned ? { config: maskConfig(pinned.config) } : pinned)
-
-export function sealKept(box: SecretBox, organization_id: string, kept: KeptConfig): UsedConfig {
+export function usedConfigOf(
+  box: SecretBox,
+  { id: pipeline_id, organization_id }: { id: string; organization_id: string },
+  pinned: PinnedConfig,
+): UsedConfig {
+  const kept: KeptConfig = 'config' in pinned ? { config: maskConfig(pinned.config) } : pinned
   const cut = JSON.stringify(kept, cutText)
   const text = cut.length <= MAX_BYTES ? cut : JSON.stringify({ problem: 'The configuration is too large to be kept.' })
-  const id = toUuid(box.hash('used config', `${organization_id}\n${text}`))
-  return { id, organization_id, config_box: box.seal(placeOf({ id, organization_id }), JSON.parse(text)) }
+  const id = toUuid(box.hash('used config', `${pipeline_id}\n${text}`))
+  return { id, organization_id, pipeline_id, config_box: box.seal(placeOf({ id, organization_id }), JSON.parse(text)) }
 }
 
 const cutText = (_key: string, value: unknown): unknown =>
@@ -87,19 +88,12 @@ function maskConfig({ source, destination, ...rest }: UsableConfig): Extract<Kep
   }
 }
 
-/**
- * For a WITH clause: inserts those that are not there yet. The foreign key of the second table keeps the cleanup from
- * deleting one that is being named.
- */
-export const keepUsedConfigs = (rows: readonly (UsedConfig & { pipeline_id: string })[]): Statement => sql`
-  kept_configs AS (
-    INSERT INTO used_configs (id, organization_id, config_box)
-    SELECT * FROM unnest(${rows.map((row) => row.id)}::uuid[], ${rows.map((row) => row.organization_id)}::uuid[], ${rows.map((row) => row.config_box)}::bytea[])
-    ON CONFLICT DO NOTHING),
-  kept_uses AS (
-    INSERT INTO pipeline_used_configs (organization_id, pipeline_id, used_config_id)
-    SELECT * FROM unnest(${rows.map((row) => row.organization_id)}::uuid[], ${rows.map((row) => row.pipeline_id)}::uuid[], ${rows.map((row) => row.id)}::uuid[])
-    ON CONFLICT DO NOTHING)`
+/** Inserts those that are not there yet; for a WITH clause. The pipelines are locked. */
+export const keepUsedConfigs = (rows: readonly UsedConfig[]): Statement => sql`
+  INSERT INTO used_configs (id, organization_id, pipeline_id, config_box)
+  SELECT * FROM unnest(${rows.map((row) => row.id)}::uuid[], ${rows.map((row) => row.organization_id)}::uuid[],
+                       ${rows.map((row) => row.pipeline_id)}::uuid[], ${rows.map((row) => row.config_box)}::bytea[])
+  ON CONFLICT DO NOTHING`
 
 const PIPELINE_ID = raw('r.pipeline_id')
 
@@ -108,39 +102,24 @@ export async function readRunConfig(
   actor: Actor,
   runId: string,
 ): Promise<RunConfig> {
-  const row = await db.first<{ id: string | null; config_box: Buffer; plain: string | null }>(sql`
-    SELECT c.id, c.config_box, p.config AS plain FROM runs r
-      LEFT JOIN used_configs c ON c.id = r.used_config_id AND c.organization_id = r.organization_id
-      LEFT JOIN run_configs p ON p.pipeline_id = r.pipeline_id AND p.hash = r.used_config_hash
-     WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
-  if (!row) throw notFound('Run')
   const { organization_id } = actor
-  const kept =
-    row.id !== null
-      ? openKept(box, { id: row.id, organization_id, config_box: row.config_box })
-      : row.plain !== null
-        ? readPlain(row.plain)
-        : null
+  const row = await db.first<{ id: string | null; config_box: Buffer }>(sql`
+    SELECT c.id, c.config_box FROM runs r LEFT JOIN used_configs c ON c.id = r.used_config_id AND c.organization_id = r.organization_id
+     WHERE r.id = ${runId} AND r.organization_id = ${organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
+  if (!row) throw notFound('Run')
   // A run of an earlier release, or of a pipeline with too many different ones.
-  if (kept === null) throw notFound('Configuration of this run')
+  if (row.id === null) throw notFound('Configuration of this run')
+  const kept = openKept(box, { id: row.id, organization_id }, row.config_box)
   return show(kept, can(actor, 'connectors:read'))
 }
 
-function openKept(box: SecretBox, row: UsedConfig): KeptConfig {
+function openKept(box: SecretBox, row: Pick<UsedConfig, 'id' | 'organization_id'>, sealed: Buffer): KeptConfig {
   try {
-    return box.open(placeOf(row), row.config_box)
+    return box.open(placeOf(row), sealed)
   } catch (error) {
     if (!(error instanceof SecretLost)) throw error
     throw new AppError('conflict', `The configuration of this run cannot be decrypted. ${error.message}`)
   }
-}
-
-/** A row as an earlier release kept it: with fewer masks, and without saying what came from a saved destination. */
-export function readPlain(text: string): KeptConfig {
-  const kept = JSON.parse(text) as { config: UsableConfig } | { problem: string }
-  if (!('config' in kept)) return kept
-  const { source, destination, ...rest } = maskConfig(kept.config)
-  return { config: { source, destination: { saved_connector_id: null, ...destination }, ...rest } }
 }
 
 /** Settings of saved connectors are only for those who may read saved connectors. */
@@ -152,11 +131,30 @@ function show(kept: KeptConfig, withSaved: boolean): RunConfig {
 }
 
 function showWhole({ overrides: _, saved_connector_id: id, ...side }: KeptSide): object {
-  return id ? { ...side, saved_connector_id: id } : side
+  return id === undefined ? side : { ...side, saved_connector_id: id }
 }
 
 function showOwn(side: KeptSide): object {
   const { saved_connector_id, stream, overrides = {} } = side
   if (saved_connector_id === undefined) return side
   return { saved_connector_id, ...(stream !== undefined && { stream }), config: overrides }
+}
+
+/** A pipeline can be changed before every run. If it has more different configurations, only recent runs keep theirs. */
+export const KEPT_PER_PIPELINE = 100
+
+export async function forgetUsedConfigs(db: Database): Promise<void> {
+  const many = await db.query<{ pipeline_id: string }>(
+    sql`SELECT pipeline_id FROM used_configs GROUP BY pipeline_id HAVING count(*) > ${KEPT_PER_PIPELINE}`,
+  )
+  for (const { pipeline_id } of many) await db.transaction((tx) => forgetOld(tx, pipeline_id))
+}
+
+/** Locks the pipeline as a trigger does, so that no run comes to name what is deleted. */
+async function forgetOld(tx: Queryable, pipelineId: string): Promise<void> {
+  const locked = await tx.first(sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} FOR NO KEY UPDATE SKIP LOCKED`)
+  if (!locked) return
+  await tx.execute(sql`
+    DELETE FROM used_configs WHERE pipeline_id = ${pipelineId} AND id <> ALL (ARRAY(
+      SELECT used_config_id FROM runs WHERE pipeline_id = ${pipelineId} AND used_config_id IS NOT NULL ORDER BY seq DESC LIMIT ${KEPT_PER_PIPELINE}))`)
 }

@@ -220,12 +220,9 @@ async function insertRuns(
   const boxes = pipelines.map((pipeline, index) =>
     box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),
   )
-  const used = pinned.map((config, index) => {
-    const { id, organization_id } = pipelines[index]!
-    return { pipeline_id: id, ...usedConfigOf(box, organization_id, config) }
-  })
+  const used = pinned.map((config, index) => usedConfigOf(box, pipelines[index]!, config))
   await tx.execute(sql`
-    WITH ${keepUsedConfigs(used)}
+    WITH kept AS (${keepUsedConfigs(used)})
     INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_id, ready)
     SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_id, true
       FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[],

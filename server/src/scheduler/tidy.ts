@@ -13,7 +13,7 @@ import { removeStrayParts } from '../engine/stage.ts'
 import { forgetEndedSessions } from '../identity/sessions.ts'
 import { forEachFairly } from '../runs/for-each-fairly.ts'
 import { packLogs } from '../runs/log-packing.ts'
-import { forgetUsedConfigs, sealPlainConfigs } from '../runs/used-config-cleanup.ts'
+import { forgetUsedConfigs } from '../runs/used-config.ts'
 import type { Services } from '../services.ts'
 
 type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
@@ -40,9 +40,7 @@ export const tidyHourly = (services: HourlyServices): Promise<void> =>
     'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
     'forgetting leases of refresh tokens': () => forgetEndedLeases(services.db),
     'forgetting replaced refresh tokens': () => forgetOldTokens(services.db),
-    'encrypting configurations of an earlier release': () =>
-      sealPlainConfigs(services.db, services.box, report(services, 'a kept configuration could not be encrypted')),
-    'forgetting configurations that no run names': () => forgetUsedConfigs(services.db),
+    'forgetting old configurations of pipelines with many': () => forgetUsedConfigs(services.db),
   })
 
 async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {
