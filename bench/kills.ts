@@ -226,7 +226,7 @@ async function main(): Promise<void> {
         schema: null,
         outputs: {},
       }
-      const job: Job = { ...sketch, fingerprint: fingerprintOf(sketch) }
+      const job: Job = { ...sketch, fingerprint: fingerprintOf(sketch, null) }
       const undisturbed = round < cases.length
       const began = performance.now()
       const deaths = undisturbed ? 0 : 1 + Math.floor(random() * 4)

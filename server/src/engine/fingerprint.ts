@@ -8,7 +8,8 @@
  * are left out. Connectors are compared by a hash: the fingerprint is kept in plain text, also in tenants' databases.
  *
  * The settings of a custom source have no marks. One may be the account, another the last day to read, which moves with
- * every run. So they do not make a pipeline start over, but a change is reported.
+ * every run. So they do not make a pipeline start over, but a change is reported. One may be a secret too, under any name,
+ * so their hash is keyed: whoever reads a mark cannot test guesses.
  */
 import { createHash } from 'node:crypto'
 import type { Destination, Source } from '../connectors/contract.ts'
@@ -26,9 +27,12 @@ export interface Fingerprint {
   stream: string
   cursor_field: string | null
   destination: string
-  /** Of a custom source: its settings, hashed. Not compared. */
+  /** Of a custom source: the id of a key, a dot, and the hash of its settings with that key. A change is only reported. */
   settings?: string
 }
+
+/** A keyed hash, with the id of its key in front. */
+export type HashSettings = (text: string) => string
 
 const PARTS = ['source', 'stream', 'cursor_field', 'destination'] as const
 export type Change = (typeof PARTS)[number]
@@ -40,7 +44,11 @@ export interface Identifiable {
   sync: { cursor_field: string | null }
 }
 
-export function fingerprintOf({ source, destination, sync }: Identifiable): Fingerprint {
+/** Without `hashSettings` the settings of a custom source are left out. */
+export function fingerprintOf(
+  { source, destination, sync }: Identifiable,
+  hashSettings: HashSettings | null,
+): Fingerprint {
   const { name, stream } = source
   // A custom source that was deleted and created again under the same name is a different one.
   const id = source.custom && 'id' in source.custom ? source.custom.id : null
@@ -51,7 +59,7 @@ export function fingerprintOf({ source, destination, sync }: Identifiable): Fing
     stream,
     cursor_field: sync.cursor_field,
     destination: digest([destination.name, identify(findDestination(destination.name), destination.config, stream)]),
-    ...(source.custom && { settings: digest(withoutSecrets({ ...source.config })) }),
+    ...(source.custom && hashSettings && { settings: hashSettings(spell(withoutSecrets(source.config))) }),
   }
 }
 
@@ -70,11 +78,10 @@ function canonicalOf(connector: Source | Destination, config: Record<string, unk
   }
 }
 
-const digest = (value: unknown): string =>
-  createHash('sha256')
-    .update(JSON.stringify(sortKeys(value)))
-    .digest('base64url')
-    .slice(0, 22)
+const digest = (value: unknown): string => createHash('sha256').update(spell(value)).digest('base64url').slice(0, 22)
+
+/** The same text for the same value. */
+const spell = (value: unknown): string => JSON.stringify(sortKeys(value))
 
 function sortKeys(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortKeys)
@@ -101,9 +108,15 @@ export function readFingerprint(value: Json | undefined): Fingerprint | null {
   return { v, source, stream, cursor_field, destination, ...(typeof settings === 'string' && { settings }) }
 }
 
-/** Whether a custom source has other settings than the run that left the cursor. */
-export const hasOtherSettings = (kept: Fingerprint | null, now: Fingerprint): boolean =>
-  kept?.v === now.v && kept.settings !== undefined && now.settings !== undefined && kept.settings !== now.settings
+/**
+ * Whether a custom source has other settings than the run that left the cursor. Unknown, so not reported, if they were
+ * hashed with another key, or by an earlier release with none.
+ */
+export function hasOtherSettings(kept: Fingerprint | null, now: Fingerprint): boolean {
+  if (kept?.v !== now.v || kept.settings === undefined || now.settings === undefined) return false
+  const keyOf = (settings: string) => settings.slice(0, settings.indexOf('.') + 1)
+  return keyOf(kept.settings) === keyOf(now.settings) && kept.settings !== now.settings
+}
 
 export const OTHER_SETTINGS =
   'The settings of the source changed, and the next run continues from the cursor of the last one. If they mean other data, delete the state of the pipeline.'

@@ -11,12 +11,12 @@ import {
   describeOldRows,
   type Fingerprint,
   findChanges,
-  fingerprintOf,
   hasOtherSettings,
   OTHER_SETTINGS,
   readFingerprint,
 } from '../engine/fingerprint.ts'
 import type { Json } from '../json/json.ts'
+import { makeFingerprint } from './fingerprint.ts'
 import { openPipelineConfig, type ResolvedConfig, resolveConfig } from './resolve.ts'
 
 interface SealedPipeline {
@@ -33,7 +33,8 @@ export async function presentFingerprint(
 ): Promise<Fingerprint | null> {
   try {
     const config = openPipelineConfig(box, pipeline)
-    return fingerprintOf(await resolveConfig(db, box, pipeline.organization_id, config))
+    const resolved = await resolveConfig(db, box, pipeline.organization_id, config)
+    return makeFingerprint(box, pipeline.organization_id, resolved)
   } catch (error) {
     if (error instanceof ConnectorError) return null
     throw error
@@ -61,7 +62,7 @@ export async function noticeChange(
   if (!kept.has_cursor && !kept.has_later_runs) return null
   const before = await presentFingerprint(tx, box, pipeline)
   if (before) await adopt(tx, pipeline.id, before)
-  const now = fingerprintOf(next)
+  const now = makeFingerprint(box, pipeline.organization_id, next)
   const state = readFingerprint(kept.state_fingerprint) ?? before
   const ofState = kept.has_cursor ? findChanges(state, now) : []
   const changes = ofState.length > 0 || !kept.has_later_runs ? ofState : findChanges(before, now)

@@ -7,15 +7,16 @@ import { readKeptColumns } from '../connectors/kept-columns.ts'
 import { findSource } from '../connectors/registry.ts'
 import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
-import { type Fingerprint, findChanges, fingerprintOf, readFingerprint } from '../engine/fingerprint.ts'
+import { type Fingerprint, findChanges, readFingerprint } from '../engine/fingerprint.ts'
 import type { Checkpoint, Job } from '../engine/job.ts'
+import { makeFingerprint } from '../pipelines/fingerprint.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
 
 export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
   const { run } = attempt
   const { config } = attempt.pinned
-  const fingerprint = fingerprintOf(config)
+  const fingerprint = makeFingerprint(attempt.services.box, run.organization_id, config)
   return {
     run_id: run.id,
     seq: run.seq,

@@ -7,12 +7,12 @@ import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
-import { fingerprintOf } from '../engine/fingerprint.ts'
 import type { Checkpoint, Outcome } from '../engine/job.ts'
 import type { FromExecutor } from '../executors/messages.ts'
 import type { Executor, ExecutorPool } from '../executors/pool.ts'
 import { findReportFault } from '../executors/reports.ts'
 import { answerTokenQuestion } from '../executors/token-answers.ts'
+import { makeFingerprint } from '../pipelines/fingerprint.ts'
 import { type Attempt, type AttemptOptions, type ConfiguredAttempt, isConfigured, openAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
 import { saveCheckpoint, saveSchema } from './finish.ts'
@@ -174,7 +174,7 @@ function keepSchema(
   { services, run, pinned }: ConfiguredAttempt,
   { columns, changes }: Extract<FromExecutor, { type: 'schema' }>,
 ): Promise<number> {
-  const fingerprint = fingerprintOf(pinned.config)
+  const fingerprint = makeFingerprint(services.box, run.organization_id, pinned.config)
   return untilDatabaseAnswers(() => saveSchema(services.db.control, run, { columns, changes, fingerprint }))
 }
 

@@ -6,10 +6,10 @@
 import type { Logger } from 'pino'
 import { findDestination } from '../connectors/registry.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
-import { fingerprintOf } from '../engine/fingerprint.ts'
 import type { Outcome } from '../engine/job.ts'
 import { formatDuration } from '../engine/sentences.ts'
 import { trimError } from '../executors/reports.ts'
+import { makeFingerprint } from '../pipelines/fingerprint.ts'
 import type { Attempt, StopReason } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
 import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } from './finish.ts'
@@ -123,7 +123,10 @@ async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
 
 async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
   const { services, run, pinned } = attempt
-  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental' && fingerprintOf(pinned.config)
+  const incremental =
+    'config' in pinned &&
+    pinned.config.sync.mode === 'incremental' &&
+    makeFingerprint(services.box, run.organization_id, pinned.config)
   const log = await attempt.log.rest()
   await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, log, next }))
 }

@@ -18,13 +18,16 @@ const config = (source: object = {}, destination: object = {}, more: Partial<Ide
   destination: { name: 'postgres', config: { ...target, ...destination } },
   sync: { cursor_field: 'updated_at' },
 })
-const base = fingerprintOf(config())
-const changesTo = (other: Identifiable) => findChanges(base, fingerprintOf(other))
+const base = fingerprintOf(config(), null)
+const changesTo = (other: Identifiable) => findChanges(base, fingerprintOf(other, null))
 const custom = (settings: object, id = 'a', extra: object = {}) =>
-  fingerprintOf({
-    ...config(),
-    source: { name: 'shop', stream: 'orders', config: settings, custom: { id, version: 1, ...extra } },
-  })
+  fingerprintOf(
+    {
+      ...config(),
+      source: { name: 'shop', stream: 'orders', config: settings, custom: { id, version: 1, ...extra } },
+    },
+    (text) => `key.${text}`,
+  )
 
 describe('a fingerprint', () => {
   it('is the same for the same place, however it is written', () => {
@@ -69,7 +72,7 @@ describe('a fingerprint', () => {
       assert.deepEqual(changesTo(config(settings, settings)), [])
     assert.doesNotMatch(JSON.stringify(base), /secret|example/)
     const file = (url: string) =>
-      fingerprintOf({ ...config(), source: { name: 'file', stream: 'rows', config: { url } } })
+      fingerprintOf({ ...config(), source: { name: 'file', stream: 'rows', config: { url } } }, null)
     assert.deepEqual(file('https://a:b@example.com/x.csv'), file('https://c:d@example.com/x.csv'))
     assert.notDeepEqual(file('https://example.com/x.csv'), file('https://example.com/y.csv'))
   })
@@ -84,8 +87,27 @@ describe('a fingerprint', () => {
     assert.deepEqual(findChanges(shop, custom({ account: 'a', nested: { region: 'eu' } }, 'b')), ['source'])
   })
 
+  it('leaves secrets out wherever they are and whatever they are called', () => {
+    const names = ['pwd', 'dbPwd', 'user_pwd', 'pin', 'card-pin', 'auth', 'proxyAuth', 'DSN', 'sentry_dsn', 'bearer']
+    const more = ['authorization', 'password', 'api_key', 'refresh_token', 'client_secret']
+    for (const name of [...names, ...more]) {
+      const at = (value: unknown) => custom({ servers: [{ host: 'a', [name]: value }, [{ [name]: value }]] })
+      assert.deepEqual(at('one'), at({ two: 2 }), name)
+      assert.doesNotMatch(JSON.stringify(at('one-secret')), /one-secret/)
+    }
+    for (const name of ['author', 'shipping', 'pinned', 'mapping', 'keys', 'page'])
+      assert.notDeepEqual(custom({ list: [{ [name]: 1 }] }), custom({ list: [{ [name]: 2 }] }), name)
+  })
+
+  it('reports other settings only if both were hashed with the same key', () => {
+    const now = { ...custom({ account: 'b' }), settings: 'key2.bbb' }
+    assert.equal(hasOtherSettings({ ...now, settings: 'key2.aaa' }, now), true)
+    for (const settings of ['key1.bbb', 'key1.aaa', 'Zq0vGJmYh1Qv7g2y8Gd0xw', ''])
+      assert.equal(hasOtherSettings({ ...now, settings }, now), false, settings)
+  })
+
   it('of another version, or none, changes nothing', () => {
-    const other = fingerprintOf(config({ host: 'other' }))
+    const other = fingerprintOf(config({ host: 'other' }), null)
     assert.deepEqual(findChanges(null, other), [])
     assert.deepEqual(findChanges({ ...base, v: 0 }, other), [])
   })
@@ -97,8 +119,8 @@ describe('a fingerprint', () => {
   })
 
   it('is not made of settings that cannot be used, and does not fail on them', () => {
-    assert.ok(fingerprintOf(config({ url: 'nonsense' })))
-    assert.ok(fingerprintOf({ ...config(), destination: { name: 'no such thing', config: {} } }))
+    assert.ok(fingerprintOf(config({ url: 'nonsense' }), null))
+    assert.ok(fingerprintOf({ ...config(), destination: { name: 'no such thing', config: {} } }, null))
   })
 })
 

@@ -207,7 +207,7 @@ export async function openRunBench(): Promise<RunBench> {
         outputs: {},
         ...overrides,
       }
-      return { fingerprint: fingerprintOf(job), ...job }
+      return { fingerprint: fingerprintOf(job, null), ...job }
     },
 
     again: (job) => ({

@@ -1,5 +1,6 @@
 /** A cursor belongs to one source, stream, cursor field and destination. A pipeline that was changed starts over. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import { sql } from '../../src/database/database.ts'
@@ -212,4 +213,67 @@ test('what a failed run loaded from the old stream is not a cursor for the new o
   const next = await run(id)
   assert.equal(next.read, 30)
   assert.match(next.log, /The stream changed since/)
+})
+
+/** How an earlier release hashed the settings of a custom source: without a key, so that anybody could test guesses. */
+const hashWithoutKey = (settings: Record<string, string>) =>
+  createHash('sha256')
+    .update(JSON.stringify(Object.entries(settings)))
+    .digest('base64url')
+    .slice(0, 22)
+
+test('the settings of a custom source are hashed with a key; a hash without one is adopted and nothing is read again', async () => {
+  const code = `
+from svc.source.base import AbstractSource
+
+
+class Days(AbstractSource):
+    def get_streams(self):
+        return ['days']
+
+    def check_connection(self):
+        return True
+
+    def get_records(self, stream):
+        for day in range(self.state.get('day', 0) + 1, 11):
+            yield {'day': day}
+            self.state['day'] = day
+`
+  const body = { name: 'Days', source_name: 'days', code }
+  const made = await engine.call('POST', '/api/custom-sources', { as: engine.person, body })
+  assert.equal(made.status, 201, made.text)
+  const settings = { account: '4711' }
+  const sketch = (account: string) => ({
+    source: { name: 'days', stream: 'days', config: { account } },
+    table: 'days',
+    sync: { cursor_field: null },
+  })
+  const id = await engine.createPipeline(config(sketch(settings.account)))
+  assert.equal((await run(id)).read, 10)
+  const mark = async () =>
+    (await client.query(`SELECT cursor->'fingerprint' AS found FROM target._sluice_marks WHERE pipeline_id = $1`, [id]))
+      .rows[0].found
+  const state = async () =>
+    (await db.first<{ found: object }>(sql`SELECT fingerprint AS found FROM pipeline_state WHERE pipeline_id = ${id}`))!
+      .found
+  for (const found of [await mark(), await state()]) {
+    assert.match(found.settings, /^[0-9a-f]{8}\.[\w-]{22}$/)
+    assert.ok(!JSON.stringify(found).includes(hashWithoutKey(settings)))
+  }
+  const old = JSON.stringify(hashWithoutKey(settings))
+  await client.query(
+    `UPDATE target._sluice_marks SET cursor = jsonb_set(cursor::jsonb, '{fingerprint,settings}', '${old}')::json WHERE pipeline_id = $1`,
+    [id],
+  )
+  for (const table of [sql`pipeline_state`, sql`pipeline_schemas`])
+    await db.execute(
+      sql`UPDATE ${table} SET fingerprint = jsonb_set(fingerprint, '{settings}', ${old}::jsonb) WHERE pipeline_id = ${id}`,
+    )
+  const next = await run(id)
+  assert.equal(next.read, 0)
+  assert.doesNotMatch(next.log, /starts over|settings of the source changed/)
+  for (const found of [await mark(), await state()])
+    assert.ok(!JSON.stringify(found).includes(hashWithoutKey(settings)))
+  const { notice } = await put(id, sketch('4712'))
+  assert.match(notice!, /^The settings of the source changed/, 'from there on a change is reported again')
 })
