@@ -236,6 +236,7 @@ describe('a file from a source that declares its columns', () => {
     for (const rows of [[row], [nulls], [], [row, nulls, '{}']])
       assert.deepEqual(await parquetTypes((await convert(rows, 'parquet')).bytes), types)
     const back = await read({ url: server.put('typed', (await convert([row], 'parquet')).bytes) })
+    assert.match(back[0]!, /"price":1\.50,"any":0\.25,/, 'a decimal without limits comes back without added zeros')
     assertSameRows(back, [row.replace('+00:00', 'Z')])
   })
 

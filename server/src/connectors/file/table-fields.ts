@@ -84,6 +84,9 @@ const texts: Record<string, ColumnType> = {
   TIMESTAMP_NS: 'text',
 }
 
+/** The type of a Parquet column for a decimal without limits (engine/output-columns.ts). */
+const UNLIMITED_DECIMAL = 'DECIMAL(38,18)'
+
 /** JSON has no NaN and no infinities, so they are strings. */
 const floatJson = (cell: string, text: string): string =>
   `CASE WHEN isfinite(${cell}) THEN ${text} WHEN isnan(${cell}) THEN '"NaN"' WHEN ${cell} > 0 THEN '"Infinity"' WHEN ${cell} < 0 THEN '"-Infinity"' END`
@@ -95,7 +98,11 @@ function expression(cell: string, type: string): { json: string; type: ColumnTyp
   if (texts[type]) return { json: quoted(asText), type: texts[type] }
   if (type === 'BOOLEAN') return { json: asText, type: 'boolean' }
   const decimal = /^DECIMAL\((\d+),(\d+)\)$/.exec(type)
-  if (decimal) return { json: asText, type: `decimal(${Number(decimal[1])},${Number(decimal[2])})` }
+  if (decimal) {
+    // What a decimal without limits is written as: its zeros say nothing about the value.
+    const json = type === UNLIMITED_DECIMAL ? `rtrim(rtrim(${asText}, '0'), '.')` : asText
+    return { json, type: `decimal(${Number(decimal[1])},${Number(decimal[2])})` }
+  }
   if (type === 'FLOAT' || type === 'DOUBLE')
     return { json: floatJson(cell, asText), type: type === 'FLOAT' ? 'float32' : 'float64' }
   if (type.startsWith('TIMESTAMP WITH TIME ZONE')) {
