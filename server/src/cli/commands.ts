@@ -16,7 +16,7 @@ const commands: Command[] = [
   },
   {
     name: 'scheduler',
-    about: 'run a scheduler alone: it starts due pipelines and tidies up',
+    about: 'run a scheduler alone: it starts due pipelines and cleans up',
     run: async () => (await import('./roles.ts')).runRole('scheduler'),
   },
   {
@@ -31,7 +31,7 @@ const commands: Command[] = [
   },
   {
     name: 'restored',
-    about: 'after the database was restored from a backup: let runs load again, above every mark since then',
+    about: 'run once after the database was restored from a backup, so that runs can load again',
     run: async () => (await import('./restored.ts')).tellRestored(),
   },
   {
@@ -43,8 +43,9 @@ const commands: Command[] = [
   {
     name: 'cell run',
     parameters: ['FILE'],
-    about: 'run a Python file in the cell, without validation, and print its output',
-    run: async ([file]) => (await import('./cell.ts')).runInCell(file!),
+    options: { '--config': 'FILE', '--authentication': 'FILE' },
+    about: 'run a Python file in the sandbox of this machine, without a service, and print its records',
+    run: async ([file], options) => (await import('./cell.ts')).runInCell(file!, options),
   },
   {
     name: 'source push',

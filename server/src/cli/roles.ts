@@ -1,6 +1,7 @@
 /** The roles of a service in one process: their dependencies, start, and orderly shutdown (end.ts). */
 import { cellSettings } from '../cell/settings.ts'
 import { type Config, completeAddresses, readConfig } from '../config/config.ts'
+import { sql } from '../database/database.ts'
 import type { Store } from '../database/store.ts'
 import { OperatorError } from '../errors.ts'
 import { shrinkHeap } from '../heap.ts'
@@ -54,7 +55,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     for (const role of roles) running.push(await startRole[role](services))
     if (!roles.includes('api') && config.HEALTH_PORT !== undefined) running.push(await startHealth(services))
     await options.onReady?.(config.PORT)
-    announce(services, roles)
+    announce(services, roles, await needsFirstAccount(services))
     if (roles.some((role) => role !== 'scheduler')) void warnAboutModules(services)
     const stopping = new AbortController()
     // After the announcement, because this must not delay those who wait for the service.
@@ -133,7 +134,12 @@ const explainListening = (host: string, port: number, setting: string) => (error
   throw sentence === undefined ? error : new OperatorError(sentence)
 }
 
-function announce(services: Services, roles: RoleName[]): void {
+/** Nobody has an account yet, and anyone may register. */
+async function needsFirstAccount({ config, db }: Services): Promise<boolean> {
+  return config.SIGNUP === 'open' && (await db.first(sql`SELECT 1 FROM users LIMIT 1`)) === null
+}
+
+function announce(services: Services, roles: RoleName[], first: boolean): void {
   const { config, log } = services
   if (config.JWT_SECRET_KEY && config.JWT_SECRET_KEY.length < 32)
     log.warn('JWT_SECRET_KEY is shorter than 32 characters; use a longer one')
@@ -143,12 +149,13 @@ function announce(services: Services, roles: RoleName[]): void {
     )
   if (!roles.includes('api')) return void console.log(`Sluice ${roles.join(' and ')} is running; press Ctrl+C to stop.`)
   const base = config.PUBLIC_URL
+  const register = `  first account  curl -s ${base}/api/auth/register -H 'content-type: application/json' \\
+                   -d '{"email":"you@example.com","password":"Choose-1-password","name":"You","organization_name":"Yours"}'
+`
   console.log(`
 Sluice is ready at ${base}
 
   data           ${config.DATABASE_URL ? 'in the database of DATABASE_URL' : config.DATA_DIR}
-  first account  curl -s ${base}/api/auth/register -H 'content-type: application/json' \\
-                   -d '{"email":"you@example.com","password":"Choose-1-password","name":"You","organization_name":"Yours"}'
-  API reference  ${base}/docs
+${first ? register : ''}  API reference  ${base}/docs
 `)
 }

@@ -2,8 +2,7 @@
  * `sluice source push` and `sluice source preview`: a custom source from a file, checked, tried and saved in a running
  * service. Findings are written as `file:line:column: severity: message`, with columns from 1 as editors count them.
  */
-import { readFile } from 'node:fs/promises'
-import { OperatorError } from '../errors.ts'
+import { readJsonFile, readText } from './files.ts'
 import { connectService, type ServiceClient } from './service-client.ts'
 import { UsageError } from './usage.ts'
 
@@ -117,21 +116,4 @@ function place(file: string, logs: string[]): string {
 function readCount(text: string): number {
   if (!/^\d{1,6}$/.test(text)) throw new UsageError(`--max-records must be a whole number, not ${text}`)
   return Number(text)
-}
-
-async function readJsonFile(file: string): Promise<unknown> {
-  const text = await readText(file)
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new OperatorError(`${file} is not valid JSON: ${(error as Error).message}`)
-  }
-}
-
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    throw new UsageError(`${file} cannot be read: ${(error as Error).message}`)
-  }
 }

@@ -136,12 +136,9 @@ export function describeConfig(config: Config): { name: string; value: string; g
     const setting = declared as Setting<unknown>
     const value = (config as unknown as Record<string, unknown>)[name]
     const given = config.given.has(name)
-    const plain = Array.isArray(value)
-      ? value.join(',')
-      : value === undefined
-        ? `(${setting.shown ?? 'not set'})`
-        : withoutPassword(String(value))
-    return { name, given, value: setting.secret && value !== undefined ? '********' : plain }
+    const absent = value === undefined || (Array.isArray(value) && value.length === 0)
+    const plain = absent ? `(${setting.shown ?? 'not set'})` : withoutPassword(String(value))
+    return { name, given, value: setting.secret && !absent ? '********' : plain }
   })
 }
 

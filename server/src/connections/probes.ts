@@ -99,8 +99,10 @@ export async function listConnectorStreams(
   if (input.stream !== undefined) throw refuse(['stream: names the stream to describe; it needs describe: true'])
   const { result, say } = await callExecutor(services, actor, { kind: 'streams', probed, more: {} }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [] }
-  return { success: true, message: say(`${result.answer.length} streams`), streams: result.answer }
+  return { success: true, message: say(countStreams(result.answer)), streams: result.answer }
 }
+
+const countStreams = ({ length }: readonly string[]) => `${length} ${length === 1 ? 'stream' : 'streams'}`
 
 async function describeStreams(
   services: ProbeServices,
@@ -113,7 +115,7 @@ async function describeStreams(
   const { result, say } = await callExecutor(services, actor, { kind: 'describe', probed, more: { wanted } }, signal)
   if (!result.ok) return { success: false, message: say(result.message), streams: [], descriptions: [] }
   const { streams, descriptions } = result.answer
-  return { success: true, message: say(`${streams.length} streams`), streams, descriptions }
+  return { success: true, message: say(countStreams(streams)), streams, descriptions }
 }
 
 /** Describes these streams of a source, however many there are. */

@@ -154,7 +154,7 @@ export async function resetPassword(db: Database, emailInput: string, password: 
     const user = await tx.first<{ id: string }>(
       sql`UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE email = ${email} RETURNING id`,
     )
-    if (!user) throw notFound(`An account with the address ${email}`)
+    if (!user) throw new AppError('not_found', `There is no account with the address ${email}`)
     await closeOtherSessions(tx, user.id, null)
     await tx.execute(sql`DELETE FROM login_attempts WHERE key = ${addressKey(email)}`)
     const operator = {

@@ -92,12 +92,52 @@ test('without a given password nothing is changed', async () => {
   }
 })
 
+test('cell run gives a source its settings and credentials, which come from files', async () => {
+  const put = (name: string, text: string) => {
+    const file = path.join(folder, name)
+    writeFileSync(file, text)
+    return file
+  }
+  const file = put(
+    'shop.py',
+    `from svc.source.base import AbstractSource
+from svc.source.models import SourceConfig, SourceRecord
+
+
+class ShopConfig(SourceConfig):
+    pages: int
+
+
+class Shop(AbstractSource):
+    def get_streams(self):
+        return ["orders"]
+
+    def check_connection(self):
+        return True
+
+    def get_records(self, stream):
+        yield SourceRecord(id=1, data={"pages": self.config.pages, "token": len(self.authentication.params["token"])})
+`,
+  )
+  const config = put('config.json', '{"pages": 3}')
+  const credentials = put('credentials.json', '{"type": "bearer", "params": {"token": "12345"}}')
+  const run = await sluice(['cell', 'run', file, '--config', config, '--authentication', credentials])
+  assert.deepEqual([run.code, run.stdout], [0, '{"_record_id":"1","pages":3,"token":5}\n'], run.stderr)
+  const without = await sluice(['cell', 'run', file])
+  assert.equal(without.code, 1)
+  assert.match(without.stderr, /config does not fit ShopConfig: 'pages' is missing/)
+  const wrong = await sluice(['cell', 'run', file, '--authentication', put('wrong.json', '{"token": "x"}')])
+  assert.equal(wrong.code, 2)
+  assert.match(wrong.stderr, /wrong\.json\.token: unknown field; the known fields are type, params/)
+})
+
 test('config prints every setting, secrets masked', async () => {
   const { code, stdout } = await sluice(['config'], { METRICS_TOKEN: 'a-secret-token' })
   assert.equal(code, 0)
   assert.match(stdout, /^PORT +0$/m)
   assert.match(stdout, /^METRICS_TOKEN +\*{8}$/m)
   assert.match(stdout, /^SIGNUP +open {2}\(default\)$/m)
+  assert.match(stdout, /^EGRESS_ALLOW +\(not set\) {2}\(default\)$/m)
   assert.ok(!stdout.includes('a-secret-token'))
 })
 
@@ -166,5 +206,5 @@ test('restored gives the installation a new id each time, and numbers that no ru
     /^There is no database in .*mistyped; set DATA_DIR to the folder that was restored\.$/m,
   )
   const help = await sluice(['restored', '--help'])
-  assert.match(help.stdout, /^sluice restored: after the database was restored from a backup/)
+  assert.match(help.stdout, /^sluice restored: run once after the database was restored from a backup/)
 })

@@ -41,6 +41,21 @@ test('its last lines show the address, the data, the first account and the refer
   assert.deepEqual(findProcesses(folder), [])
 })
 
+test('a service that has accounts does not offer the first one again', async () => {
+  const folder = makeFolder()
+  const settings = { LOG_LEVEL: 'warn' }
+  const first = await startService(folder, settings)
+  const headers = { 'content-type': 'application/json' }
+  const registered = await fetch(`${first.url}/api/auth/register`, { method: 'POST', headers, body: ACCOUNT })
+  assert.equal(registered.status, 201)
+  first.child.kill('SIGTERM')
+  await first.ended
+  const second = await startService(folder, settings)
+  await second.said(/API reference {2}\S+\/docs\n/)
+  second.child.kill('SIGTERM')
+  assert.doesNotMatch((await second.ended).stdout, /first account/)
+})
+
 test('SIGTERM lets a request in progress finish, accepts no new one, and leaves no process', async () => {
   const folder = makeFolder()
   const service = await startService(folder)
@@ -116,6 +131,12 @@ test('an operator sets a new password beside a running service, which ends all s
     const command = runSluice(['admin', 'reset-password', 'First@example.com'], environment(folder), `${password}\n`)
     return command.ended
   }
+  const stranger = await runSluice(
+    ['admin', 'reset-password', 'nobody@example.com'],
+    environment(folder),
+    'Horse-1-x\n',
+  ).ended
+  assert.deepEqual([stranger.code, stranger.stderr], [1, 'There is no account with the address nobody@example.com\n'])
   const weak = await reset('weak')
   assert.equal(weak.code, 1)
   assert.match(weak.stderr, /password: needs at least 8 characters/)

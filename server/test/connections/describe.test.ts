@@ -63,6 +63,8 @@ test('without a name the first streams are described, up to a hundred', async ()
 test('without describe the answer is unchanged', async () => {
   const { body } = await streams({ source: { name: 'dummy' } })
   assert.deepEqual(body, { success: true, message: '2 streams', streams: ['creatures', 'plants'] })
+  const one = { source: { name: 'file', config: { url: 'https://example.com/a.csv' } } }
+  assert.equal((await streams(one)).body.message, '1 stream')
 })
 
 test('a generated source describes its records, and for a custom source nothing is known', async () => {
