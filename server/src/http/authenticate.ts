@@ -10,7 +10,7 @@ import { findSessionActor } from '../identity/session-actor.ts'
 import type { Services } from '../services.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { forbidden } from '../tenancy/actor.ts'
-import { findApiKey } from '../tenancy/api-keys.ts'
+import { findApiKey, KEY_PREFIX } from '../tenancy/api-keys.ts'
 import { canSomewhere, isLimited, type Permission } from '../tenancy/permissions.ts'
 
 /**
@@ -67,12 +67,12 @@ async function identify(services: Services, request: FastifyRequest): Promise<Ac
     const token = /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
     const claims = token === undefined ? null : await services.tokens.verifyAccess(token)
     const actor = claims && (await findSessionActor(services.db, claims))
-    if (!actor)
-      throw new AppError(
-        'unauthenticated',
-        'The access token is not valid or no longer valid; sign in or refresh it',
-        CHALLENGE,
-      )
+    if (!actor) {
+      const reason = token?.startsWith(KEY_PREFIX)
+        ? 'This is an API key, not an access token; send it as "X-API-Key: …"'
+        : 'The access token is not valid or no longer valid; sign in or refresh it'
+      throw new AppError('unauthenticated', reason, CHALLENGE)
+    }
     return Object.assign(actor, origin)
   }
   if (key !== undefined) {

@@ -14,7 +14,7 @@ import { chooseScope, type WantedScope } from './key-scope.ts'
 import { lockOwnRole } from './members.ts'
 import { type KeyScope, lesserRole, type Role, rank } from './permissions.ts'
 
-const PREFIX = 'svc_live_'
+export const KEY_PREFIX = 'svc_live_'
 const SHAPE = /^svc_live_[A-Za-z0-9_-]{35}$/
 const PREFIX_SHOWN = 12
 export const KEY_LIFETIMES = [30, 90, 180, 365] as const
@@ -23,7 +23,7 @@ const hash = (text: string) => createHash('sha256').update(text).digest()
 const checksum = (body: string) => hash(body).toString('base64url').slice(0, 3)
 
 export function makeApiKey(): string {
-  const body = PREFIX + randomBytes(24).toString('base64url')
+  const body = KEY_PREFIX + randomBytes(24).toString('base64url')
   return body + checksum(body)
 }
 

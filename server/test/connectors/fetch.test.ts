@@ -54,6 +54,15 @@ function keep(first: string): RefreshTokens & { token: string; calls: string[]; 
 }
 
 describe('headers', () => {
+  test('a token that no header can carry is refused by name, and never repeated', async () => {
+    for (const type of ['api_key', 'bearer'])
+      await assert.rejects(get(open({ type, params: { token: 'eyJhbGciOi…' } })), {
+        kind: 'auth',
+        message: 'the token has a character that no HTTP header can carry; copy it again',
+      })
+    assert.deepEqual(seen, [])
+  })
+
   test('an api_key goes into X-API-Key or the header that is named, and nowhere else', async () => {
     await get(open({ type: 'api_key', params: { token: 'k' } }))
     await get(open({ type: 'api_key', params: { token: 'k', header: 'X-Other' } }))

@@ -18,6 +18,13 @@ async function makeKey(as: Person, body: object = { name: 'key' }): Promise<{ id
 const expire = (id: string) =>
   services.db.execute(sql`UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE id = ${id}`)
 
+test('a key that is sent as a bearer token is refused with the header that takes it', async () => {
+  const { key } = await makeKey(acme.owner)
+  const { status, body } = await call('GET', '/api/pipelines', { as: { access_token: key } })
+  assert.equal(status, 401)
+  assert.equal(body.detail, 'This is an API key, not an access token; send it as "X-API-Key: …"')
+})
+
 test('a key has 44 characters, is shown once and is stored only as a hash', async () => {
   const { status, body } = await call('POST', '/api/api-keys', {
     as: acme.owner,

@@ -5,6 +5,9 @@ import { AuthenticationFailed } from './failed.ts'
 import { OAuthCredentials } from './oauth-credentials.ts'
 import type { RefreshTokens } from './refresh-tokens.ts'
 
+/** Control characters, and everything beyond Latin-1: an ellipsis, say, from a token that was not copied whole. */
+const UNSENDABLE = /[^\t\x20-\x7e\x80-\xff]/
+
 export function createCredentials(
   { type, params }: Authentication,
   egress: Egress,
@@ -15,12 +18,17 @@ export function createCredentials(
     if (typeof value === 'string' && value !== '') return value
     throw new AuthenticationFailed(`authentication of type ${type} needs the parameter ${name}`)
   }
+  const token = (): string => {
+    const value = text('token')
+    if (!UNSENDABLE.test(value)) return value
+    throw new AuthenticationFailed('the token has a character that no HTTP header can carry; copy it again')
+  }
   const optional = (name: string): string | null => (params[name] ? text(name) : null)
   switch (type) {
     case 'api_key':
-      return fixed(() => ({ name: optional('header')?.toLowerCase() ?? 'x-api-key', value: text('token') }))
+      return fixed(() => ({ name: optional('header')?.toLowerCase() ?? 'x-api-key', value: token() }))
     case 'bearer':
-      return fixed(() => authorization(`Bearer ${text('token')}`))
+      return fixed(() => authorization(`Bearer ${token()}`))
     case 'basic':
       return fixed(() => authorization(basic(text('username'), String(params.password ?? ''))))
     case 'oauth2_client_credentials':
