@@ -13,7 +13,6 @@ import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { decodeJwt } from 'jose'
 import pg from 'pg'
-import { pino } from 'pino'
 import { connectDatabase, type Database } from '../server/src/database/database.ts'
 import { claim, nextAvailableMs } from '../server/src/runs/claim.ts'
 import { packLogs } from '../server/src/runs/log-packing.ts'
@@ -133,7 +132,7 @@ async function measureRun(platform: Platform, token: string): Promise<number[]> 
 
 async function measureUpkeep(db: Database): Promise<void> {
   const noBlobs = { list: async function* () {}, delete: async () => {} }
-  const services = { db, blobs: noBlobs, log: pino({ level: 'silent' }) } as never
+  const services = { db, blobs: noBlobs, log: { warn: console.error } } as never
   const request = { worker: 'bench', free: 8, perOrganization: 4, leaseSeconds: 600, after: NOBODY }
   const steps: Record<string, () => Promise<unknown>> = {
     'claim, nothing waits': () => claim(db.control, request),

@@ -36,7 +36,7 @@ export interface BulkInput extends Timing {
   domain_id?: string | null
 }
 
-export interface PlannedPipeline {
+interface PlannedPipeline {
   stream: string
   name: string
   /** Null where the destination has no tables. */

@@ -22,7 +22,7 @@ export interface ChosenStreams {
   problem: string | null
 }
 
-export const MAX_CHOSEN = 500
+const MAX_CHOSEN = 500
 
 interface Chooser {
   services: ProbeServices
