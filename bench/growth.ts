@@ -12,72 +12,20 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
 import { decodeJwt } from 'jose'
-import pg from 'pg'
 import { connectDatabase, type Database } from '../server/src/database/database.ts'
 import { claim, nextAvailableMs } from '../server/src/runs/claim.ts'
 import { packLogs } from '../server/src/runs/log-packing.ts'
 import { recoverLostRuns } from '../server/src/runs/recover.ts'
 import { expireOutputs, removeLeftStages } from '../server/src/scheduler/tidy.ts'
 import { percentile, report } from './lib/figures.ts'
+import { fillRuns } from './lib/many-runs.ts'
 import { type Platform, startPlatform } from './lib/platform.ts'
 
 const { values } = parseArgs({ options: { runs: { type: 'string', default: '1000000' } } })
 const RUNS = Number(values.runs)
-const PIPELINES = 10_000
 const REQUESTS = 30
-const BATCH = 1_000_000
 const LONG_AGO = new Date(Date.now() - 299 * 86_400_000).toISOString()
 const NOBODY = '00000000-0000-0000-0000-000000000000'
-
-/** Over a connection without timeouts. Building the indexes at the end takes a quarter of the time of maintaining them. */
-async function fill({ connection }: Platform, organization: string, domain: string): Promise<void> {
-  const client = new pg.Client(connection)
-  await client.connect()
-  try {
-    const { rows: indexes } = await client.query(`
-      SELECT indexrelid::regclass AS name, pg_get_indexdef(indexrelid) AS definition FROM pg_index i
-       WHERE indrelid = 'runs'::regclass AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`)
-    await client.query('BEGIN')
-    // Neither triggers nor foreign keys: what is written here fits together.
-    await client.query('SET LOCAL session_replication_role = replica')
-    for (const { name } of indexes) await client.query(`DROP INDEX ${name}`)
-    await client.query(
-      `INSERT INTO pipelines (id, organization_id, name, config_box, stream, domain_id)
-       SELECT ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, CASE WHEN n <= $1 THEN $2::uuid ELSE gen_random_uuid() END,
-              'Pipeline ' || n, '\\x00', 's', CASE WHEN n % 500 = 0 THEN $3::uuid END
-         FROM generate_series(1, 2 * $1::int) n`,
-      [PIPELINES, organization, domain],
-    )
-    for (let from = 1; from <= RUNS; from += BATCH) {
-      const to = Math.min(from + BATCH - 1, RUNS)
-      await fillRuns(client, from, to)
-      console.log(`${to.toLocaleString('en-US')} of ${RUNS.toLocaleString('en-US')} runs written`)
-    }
-    console.log('building the indexes')
-    for (const { definition } of indexes) await client.query(definition)
-    await client.query(`
-      INSERT INTO pipeline_activity (pipeline_id, organization_id, created_at, last_run_seq, last_run_status, last_run_at)
-      SELECT p.id, p.organization_id, p.created_at, r.seq, r.status, r.created_at
-        FROM pipelines p CROSS JOIN LATERAL (SELECT * FROM runs r WHERE r.pipeline_id = p.id ORDER BY seq DESC LIMIT 1) r ON CONFLICT DO NOTHING`)
-    await client.query('COMMIT')
-    await client.query('VACUUM ANALYZE')
-  } finally {
-    await client.end()
-  }
-}
-
-async function fillRuns(client: pg.Client, from: number, to: number): Promise<void> {
-  await client.query(
-    `INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, created_at, started_at, finished_at, attempt, worker,
-                       records_read, records_written, bytes_written, output_file, output_file_size, log_key)
-     SELECT p.organization_id, p.id, CASE WHEN n % 1000 = 0 THEN 'manual' ELSE 'schedule' END, true, CASE WHEN failed THEN 'failed' ELSE 'success' END,
-            at, at, at + interval '2 seconds', 1, 'bench', 1000, 1000, 100000,
-            CASE WHEN NOT failed AND recent THEN 'output.jsonl' END, CASE WHEN NOT failed AND recent THEN 100000 END, CASE WHEN recent THEN 'log' END
-       FROM (SELECT n, n % 200 = 0 AS failed, n > $3 * 0.9 AS recent, now() - ($3 - n)::float8 / $3 * interval '300 days' AS at FROM generate_series($1::int, $2::int) n) x
-       JOIN pipelines p ON p.id = ('00000000-0000-4000-8000-' || lpad(to_hex(1 + (n * 7919::bigint) % (2 * $4::int)), 12, '0'))::uuid`,
-    [from, to, RUNS, PIPELINES],
-  )
-}
 
 async function time(what: () => Promise<unknown>): Promise<number[]> {
   const times: number[] = []
@@ -157,7 +105,7 @@ try {
   const empty = await measureLists(platform, token, domain)
   const runsBefore = await measureRun(platform, token)
   const began = performance.now()
-  await fill(platform, decodeJwt(token).org as string, domain)
+  await fillRuns(platform.connection, { organization: decodeJwt(token).org as string, domain, runs: RUNS })
   console.log(`filled in ${Math.round((performance.now() - began) / 1000)} s`)
   for (const [target, times] of await measureLists(platform, token, domain))
     report(
