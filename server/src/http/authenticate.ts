@@ -46,12 +46,15 @@ export const originOf = (request: FastifyRequest): RequestOrigin => ({
 
 export async function authenticate(services: Services, request: FastifyRequest): Promise<void> {
   const access = request.routeOptions.config.access
-  if (access === undefined) return
-  if (access === 'public') return
+  if (access === undefined || access === 'public') return
   if (request.routeOptions.config.ticket && (request.query as { ticket?: unknown }).ticket !== undefined) return
   const actor = await identify(services, request)
   request.actor = actor
-  if (access === 'authenticated') return
+  requireAccess(actor, access)
+}
+
+export function requireAccess(actor: Actor, access: Access): void {
+  if (access === 'authenticated' || access === 'public') return
   if (access === 'unlimited') {
     if (isLimited(actor.scope))
       throw new AppError('forbidden', 'An API key with limits may not do this; sign in, or use a key without limits')

@@ -4,12 +4,14 @@
  * value is refused, because ignoring it would look like a change.
  *
  * They are set aside before the body is validated and compared with a fresh answer of the GET before the handler runs.
+ * The comparison tells whether a guess is right, so it needs the access of the GET: an API key may write without reading.
  * The answer may change right after that; what was compared is not written, so nothing can be lost by it.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { FastifyRequest, RouteHandlerMethod } from 'fastify'
 import { AppError } from '../errors.ts'
 import type { App } from './app-type.ts'
+import { type Access, actorOf, requireAccess } from './authenticate.ts'
 import type { Shape } from './known-fields.ts'
 
 declare module 'fastify' {
@@ -21,6 +23,7 @@ declare module 'fastify' {
 
 interface Read {
   handler: RouteHandlerMethod
+  access: Access
   answer: Shape & { [keyword: string]: unknown }
 }
 
@@ -30,7 +33,9 @@ export function acceptUnchangedFields(app: App): void {
   app.addHook('onRoute', (route) => {
     const schema = route.schema as { body?: Shape; response?: Record<string, Shape> } | undefined
     const answer = schema?.response?.['200'] as Read['answer'] | undefined
-    if (route.method === 'GET' && answer?.properties) reads.set(route.url, { handler: route.handler, answer })
+    const access = route.config?.access
+    if (route.method === 'GET' && answer?.properties && access !== undefined)
+      reads.set(route.url, { handler: route.handler, answer, access })
     if (route.method !== 'PUT' || !schema?.body?.properties) return
     const writable = schema.body.properties
     route.preValidation = [
@@ -43,6 +48,7 @@ export function acceptUnchangedFields(app: App): void {
         const given = request.setAside
         const read = reads.get(route.url)
         if (given === null || read === undefined) return
+        requireAccess(actorOf(request), read.access)
         const current = (await read.handler.call(app, request, reply)) as Record<string, unknown>
         requireUnchanged(given, JSON.parse(reply.serializeInput(current, read.answer) as string))
       },

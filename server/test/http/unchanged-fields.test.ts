@@ -112,6 +112,30 @@ test('secrets that come back as masks are kept', async () => {
   assert.equal((await read(path)).config.authentication.params.token, token)
 })
 
+test('a key that may write but not read learns nothing by guessing what GET returns', async () => {
+  const limited = {
+    'PUT /api/pipelines/:id': ['pipelines', 'created_at'],
+    'PUT /api/pipelines/:id/state': ['pipelines', 'updated_at'],
+    'PUT /api/domains/:domain_id': ['domains', 'created_at'],
+    'PUT /api/saved/sources/:id': ['connectors', 'connector_name'],
+    'PUT /api/saved/destinations/:id': ['connectors', 'connector_name'],
+    'PUT /api/custom-sources/:id': ['custom_sources', 'source_name'],
+  }
+  for (const [route, [area, field]] of Object.entries(limited)) {
+    const { path, change } = objects[route]!
+    const keyWith = async (...permissions: string[]) =>
+      (await app.call('POST', '/api/api-keys', { as: owner, body: { name: 'k', scopes: { permissions } } })).body
+    const [writer, both] = [await keyWith(`${area}:write`), await keyWith(`${area}:write`, `${area}:read`)]
+    const right = (await read(path))[field!]
+    for (const guess of [right, 'wrong']) {
+      const answer = await app.call('PUT', path, { as: writer, body: { ...change, [field!]: guess } })
+      assert.match(`${answer.status} ${answer.body.detail}`, new RegExp(`^403 .*${area}:read`), route)
+    }
+    assert.equal((await app.call('PUT', path, { as: both, body: { ...change, [field!]: right } })).status, 200, route)
+    assert.equal((await app.call('PUT', path, { as: writer, body: change })).status, 200, route)
+  }
+})
+
 test('other checks come first: the body, then whether the object is there', async () => {
   const whole = await read(pipeline)
   const missing = pipeline.replace(whole.id, '00000000-0000-4000-8000-000000000000')
