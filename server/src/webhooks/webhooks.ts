@@ -5,7 +5,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
-import { type Listed, type Paging, readList } from '../database/lists.ts'
+import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { type Egress, EgressRefused } from '../egress/policy.ts'
@@ -19,6 +19,8 @@ import type { RunEvent } from './events.ts'
 /** Each end of a run writes one row per webhook. */
 export const MAX_WEBHOOKS = 50
 export const SHORTEST_SECRET = 16
+/** Tests and repetitions are refused while this many deliveries wait; those of runs are not. */
+export const MAX_WAITING = 100
 
 export interface WebhookRow {
   id: string
@@ -186,6 +188,7 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
     await lockOwnRole(tx, actor, 'webhooks:write')
     const webhook = await readWebhook(tx, actor, id)
     if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then test it')
+    await requireShortQueue(tx, webhook, actor)
     const payload = { event: 'test', webhook_id: id, message: 'The webhook works: this is what it sends.' }
     const row = await tx.first<DeliveryRow>(sql`
       INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
@@ -195,6 +198,22 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
     await audit(tx, actor, 'webhook.tested', { type: 'webhook', id }, { host: new URL(webhook.url).host })
     return row!
   })
+}
+
+/** Requests of one webhook are serialized; otherwise all would find the last place free. */
+async function requireShortQueue(tx: Queryable, { id }: WebhookRow, { organization_id }: Actor): Promise<void> {
+  await lockForTransaction(tx, `webhook queue ${id}`)
+  const waiting = await countUpTo(
+    tx,
+    sql`SELECT 1 FROM webhook_deliveries WHERE organization_id = ${organization_id} AND webhook_id = ${id} AND status = 'pending'`,
+    MAX_WAITING,
+  )
+  if (waiting >= MAX_WAITING)
+    throw new AppError(
+      'too_many_requests',
+      `${MAX_WAITING} deliveries of this webhook are waiting to be sent; try again when some have ended, or disable it to give them up`,
+      { 'Retry-After': '60' },
+    )
 }
 
 /** Sends the event of an earlier delivery again: a new delivery with the same event and payload. */
@@ -209,6 +228,7 @@ export async function resendDelivery(db: Database, actor: Actor, id: string, del
     if (sent.status === 'pending')
       throw new AppError('conflict', 'The delivery is still being attempted; wait until it has ended')
     if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then send again')
+    await requireShortQueue(tx, webhook, actor)
     const row = await tx.first<DeliveryRow>(sql`
       INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
       SELECT webhook_id, organization_id, event, payload FROM webhook_deliveries WHERE id = ${deliveryId}

@@ -4,7 +4,7 @@ import { before, describe, test } from 'node:test'
 import { pino } from 'pino'
 import { sql } from '../../src/database/database.ts'
 import { createApp } from '../../src/http/app.ts'
-import { MAX_WEBHOOKS } from '../../src/webhooks/webhooks.ts'
+import { MAX_WAITING, MAX_WEBHOOKS } from '../../src/webhooks/webhooks.ts'
 import { type Organization, type Person, registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp({ EGRESS_ALLOW: '127.0.0.0/8' })
@@ -144,6 +144,26 @@ describe('a test', () => {
     assert.deepEqual(page.body, [first.body])
     const newest = await app.call('GET', `${at}/deliveries?limit=1`, { as: acme.admin })
     assert.deepEqual(newest.body, [second.body])
+  })
+
+  test('and a repetition are refused while a hundred deliveries wait, even concurrently', async () => {
+    const { body: webhook } = await create()
+    const at = `/api/webhooks/${webhook.id}`
+    const send = (path = 'test') => app.call('POST', `${at}/${path}`, { as: acme.admin })
+    const answers = await Promise.all(Array.from({ length: MAX_WAITING + 5 }, () => send()))
+    const refused = answers.filter(({ status }) => status === 429)
+    assert.equal(answers.filter(({ status }) => status === 201).length, MAX_WAITING)
+    assert.equal(refused.length, 5)
+    assert.match(refused[0]!.body.detail, /^100 deliveries of this webhook are waiting/)
+    assert.equal(refused[0]!.headers['retry-after'], '60')
+    const ended = await db.first<{ id: string }>(sql`
+      UPDATE webhook_deliveries SET status = 'delivered', finished_at = now()
+       WHERE id = (SELECT id FROM webhook_deliveries WHERE webhook_id = ${webhook.id} LIMIT 1) RETURNING id`)
+    const again = () => send(`deliveries/${ended!.id}/resend`)
+    assert.equal((await again()).status, 201, 'there is room for one')
+    assert.equal((await again()).status, 429)
+    const { body: other } = await create()
+    assert.equal((await app.call('POST', `/api/webhooks/${other.id}/test`, { as: acme.admin })).status, 201)
   })
 
   test('of a disabled webhook is refused', async () => {

@@ -153,7 +153,7 @@ function deliveryRoutes(app: App, services: Services): void {
         params: IdParams,
         response: {
           201: DeliveryView,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },
@@ -171,7 +171,7 @@ function deliveryRoutes(app: App, services: Services): void {
         params: DeliveryParams,
         response: {
           201: DeliveryView,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },
