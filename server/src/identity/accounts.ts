@@ -145,17 +145,21 @@ export async function renameUser(db: Database, actor: Actor, name: string): Prom
   return trimmed
 }
 
-/** For the operator only: users belong to several organizations, so no admin may take over an account. */
+/**
+ * For the operator only: users belong to several organizations, so no admin may take over an account. If nobody has proven
+ * the address, the linked identity may be that of a stranger who registered it, so it goes too.
+ */
 export async function resetPassword(db: Database, emailInput: string, password: string): Promise<void> {
   requireStrongPassword(password)
   const email = normalizeEmail(emailInput)
   const passwordHash = await hashPassword(signInQueue, 'operator', password)
   await db.transaction(async (tx) => {
-    const user = await tx.first<{ id: string }>(
-      sql`UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE email = ${email} RETURNING id`,
-    )
+    const user = await tx.first<{ id: string; is_proven: boolean }>(sql`
+      UPDATE users SET password_hash = ${passwordHash}, updated_at = now() WHERE email = ${email}
+      RETURNING id, email_verified_at IS NOT NULL AS is_proven`)
     if (!user) throw new AppError('not_found', `There is no account with the address ${email}`)
     await closeOtherSessions(tx, user.id, null)
+    if (!user.is_proven) await tx.execute(sql`DELETE FROM user_identities WHERE user_id = ${user.id}`)
     await tx.execute(sql`DELETE FROM login_attempts WHERE key = ${addressKey(email)}`)
     const operator = {
       user_id: null,

@@ -66,7 +66,7 @@ async function findAccount(
 const lockIdentity = (tx: Queryable, { issuer, subject }: Identity) =>
   lockForTransaction(tx, JSON.stringify(['identity', issuer, subject]))
 
-/** Name and picture are copied from the provider at every sign-in. */
+/** Name and picture are copied from the provider at every sign-in, and a proof of the address is recorded. */
 async function findLinked(tx: Queryable, identity: Identity): Promise<Account | null> {
   const linked = await tx.first<{ user_id: string }>(sql`
     UPDATE user_identities SET last_used_at = now(), email = ${identity.email}
@@ -76,7 +76,8 @@ async function findLinked(tx: Queryable, identity: Identity): Promise<Account | 
 
 const refreshProfile = (tx: Queryable, userId: string, identity: Identity): Promise<Account | null> =>
   tx.first(sql`
-    UPDATE users SET name = coalesce(${identity.name}::text, name), avatar_url = ${identity.avatar_url}, updated_at = now()
+    UPDATE users SET name = coalesce(${identity.name}::text, name), avatar_url = ${identity.avatar_url}, updated_at = now(),
+           email_verified_at = CASE WHEN ${identity.email_verified} AND email = ${identity.email} THEN coalesce(email_verified_at, now()) ELSE email_verified_at END
      WHERE id = ${userId} RETURNING id, email, name`)
 
 async function linkByAddress(tx: Queryable, identity: Identity, origin: RequestOrigin): Promise<Account | null> {
@@ -86,28 +87,33 @@ async function linkByAddress(tx: Queryable, identity: Identity, origin: RequestO
       FROM users WHERE email = ${identity.email} FOR UPDATE`)
   if (!account) return null
   if (!identity.email_verified) throw new SignInError('email_not_verified')
-  // The address may have been given to another person since, so a second identity never opens the account.
-  if (await hasIdentity(tx, account.id)) throw new SignInError('already_linked')
+  // The address may have been given to another person since its proof, so a second identity never opens the account.
+  if (account.is_proven && (await hasIdentity(tx, account.id))) throw new SignInError('already_linked')
+  const actor = actorIn(account.organization_id, { id: account.id, email: identity.email }, origin)
+  if (!account.is_proven) await removeUnproven(tx, actor)
   await addIdentity(tx, account.id, identity)
-  const linked = (await refreshProfile(tx, account.id, identity))!
-  const actor = actorIn(account.organization_id, linked, origin)
-  const details = { issuer: identity.issuer, by: 'verified address' }
+  const details = { issuer: identity.issuer, by: VERIFIED_ADDRESS }
   await audit(tx, actor, 'identity.linked', { type: 'user', id: account.id }, details)
-  if (!account.is_proven) await removeUnprovenPassword(tx, actor)
-  return linked
+  return refreshProfile(tx, account.id, identity)
 }
 
+const VERIFIED_ADDRESS = 'verified address'
+
 /**
- * Addresses are not verified at registration, so the password may have been set by somebody else than the owner of the
- * address, which the provider has now verified. The password is removed and all sessions end.
+ * Addresses are not verified at registration, and an account can be linked to an identity with any address. So password
+ * and identity may be those of somebody else than the owner of the address, which the provider has now verified. Both are
+ * removed, and all sessions end. Otherwise whoever registers an address first could lock its owner out.
  */
-async function removeUnprovenPassword(tx: Queryable, actor: ReturnType<typeof actorIn>): Promise<void> {
+async function removeUnproven(tx: Queryable, actor: ReturnType<typeof actorIn>): Promise<void> {
   const { user_id } = actor
   const removed = await tx.first<{ had_password: boolean }>(sql`
     UPDATE users u SET password_hash = NULL, email_verified_at = now() FROM users old
      WHERE u.id = ${user_id} AND old.id = u.id RETURNING old.password_hash IS NOT NULL AS had_password`)
   await closeOtherSessions(tx, user_id, null)
-  if (removed!.had_password) await audit(tx, actor, 'user.password_removed', { type: 'user', id: user_id })
+  const subject = { type: 'user', id: user_id } as const
+  if (removed!.had_password) await audit(tx, actor, 'user.password_removed', subject)
+  if ((await removeIdentities(tx, user_id)) > 0)
+    await audit(tx, actor, 'identity.unlinked', subject, { by: VERIFIED_ADDRESS })
 }
 
 async function createAccount(
@@ -177,13 +183,16 @@ export async function unlinkIdentity(db: Database, actor: Actor): Promise<void> 
         'You have no password, so you could no longer sign in; ask the operator to set one first',
       )
     }
-    await tx.execute(sql`DELETE FROM user_identities WHERE user_id = ${actor.user_id}`)
+    await removeIdentities(tx, actor.user_id)
     await audit(tx, actor, 'identity.unlinked', { type: 'user', id: actor.user_id })
   })
 }
 
 const hasIdentity = async (tx: Queryable, userId: string): Promise<boolean> =>
   (await tx.first(sql`SELECT 1 FROM user_identities WHERE user_id = ${userId} LIMIT 1`)) !== null
+
+const removeIdentities = (tx: Queryable, userId: string): Promise<number> =>
+  tx.execute(sql`DELETE FROM user_identities WHERE user_id = ${userId}`)
 
 const addIdentity = (tx: Queryable, userId: string, { issuer, subject, email }: Identity): Promise<number> =>
   tx.execute(sql`

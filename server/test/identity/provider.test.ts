@@ -106,6 +106,61 @@ describe('signing in', () => {
     assert.ok((await auditActions(sluice, squatter.email)).includes('user.password_removed'))
   })
 
+  test('an address cannot be taken by whoever registers it first and links an account of their own', async () => {
+    const squatter = await registerPerson(sluice, 'Squatter')
+    const browser = openBrowser(sluice)
+    const begun = await browser.request(`${PUBLIC_URL}/api/auth/link/idp`, {
+      headers: { authorization: `Bearer ${squatter.access_token}` },
+    })
+    const stranger = somebody()
+    provider.person = stranger
+    await browser.visit(JSON.parse(begun.body).redirect_url)
+    assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.id, squatter.id)
+    const owner = somebody({ email: squatter.email })
+    provider.person = owner
+    const { body } = await me(sluice, (await signIn(sluice)).access_token)
+    assert.deepEqual([body.id, body.idp_linked, body.has_password], [squatter.id, true, false])
+    assert.equal((await me(sluice, squatter.access_token)).status, 401)
+    assert.ok((await auditActions(sluice, squatter.email)).includes('identity.unlinked'))
+    provider.person = stranger
+    assert.notEqual((await me(sluice, (await signIn(sluice)).access_token)).body.id, squatter.id)
+    provider.person = owner
+    assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.id, squatter.id)
+    provider.person = somebody({ email: squatter.email })
+    assert.deepEqual(await signIn(sluice), { error: 'already_linked' }, 'once proven, nobody else takes it over')
+  })
+
+  test('nor by an account of the provider that only claims the address', async () => {
+    const claimed = somebody({ email_verified: false })
+    provider.person = claimed
+    const first = await me(sluice, (await signIn(sluice)).access_token)
+    assert.equal(first.status, 200)
+    provider.person = somebody({ email: claimed.email! })
+    assert.equal((await me(sluice, (await signIn(sluice)).access_token)).body.id, first.body.id)
+    provider.person = claimed
+    assert.deepEqual(await signIn(sluice), { error: 'email_not_verified' })
+  })
+
+  test('an address that the provider verifies later is proven from then on', async () => {
+    provider.person = somebody({ email_verified: false })
+    const first = await me(sluice, (await signIn(sluice)).access_token)
+    provider.person = { ...provider.person, email_verified: true }
+    await signIn(sluice)
+    provider.person = somebody({ email: provider.person.email! })
+    assert.deepEqual(await signIn(sluice), { error: 'already_linked' })
+    assert.equal(first.body.idp_linked, true)
+  })
+
+  test('a password that the operator resets shuts out an identity that proved nothing', async () => {
+    const claimed = somebody({ email_verified: false })
+    provider.person = claimed
+    await signIn(sluice)
+    const email = claimed.email!.toLowerCase()
+    await resetPassword(sluice.services.db, email, PASSWORD)
+    assert.deepEqual(await signIn(sluice), { error: 'email_not_verified' })
+    assert.equal((await sluice.call('POST', '/api/auth/login', { body: { email, password: PASSWORD } })).status, 200)
+  })
+
   test('a password that was set after the verification stays', async () => {
     await signIn(sluice)
     const email = provider.person!.email!.toLowerCase()
