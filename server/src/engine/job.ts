@@ -32,13 +32,16 @@ export interface Counts {
   bytes_written: number
 }
 
-/** The progress of a run. `cursor` is opaque to the host: it is passed back unchanged as `resume`. */
-export interface Checkpoint extends Counts {
+/** What a later attempt needs of a checkpoint. `cursor` is opaque to the host, and comes back unchanged. */
+interface Resume {
   checkpoint: number
   cursor: Json
   /** The complete list so far, in order. */
   parts: Part[]
 }
+
+/** The progress of a run. */
+export interface Checkpoint extends Resume, Counts {}
 
 interface JobSource {
   name: string
@@ -68,7 +71,7 @@ export interface Job {
   /** The pipeline's saved state, the `seq` of the run (or of the edit) that saved it, and what it belongs to, where known. */
   state: { seq: number; cursor: Json; fingerprint: Fingerprint | null } | null
   /** The last checkpoint saved by an earlier attempt of this run. */
-  resume: Checkpoint | null
+  resume: Resume | null
   /** Kept under this same fingerprint. */
   schema: Column[] | null
   /** Outputs that the source may read, by run id. */

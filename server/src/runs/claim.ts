@@ -18,15 +18,11 @@ export interface ClaimedRun {
   worker: string
   /** Which installation of the platform this is. */
   installation: string
-  lost_attempts: number
   failed_attempts: number
   config_box: Buffer
   checkpoint: number
   cursor: Json
   parts: Part[]
-  records_read: number
-  records_written: number
-  bytes_written: number
   pipeline_name: string
   state_seq: number | null
   state_cursor: Json
@@ -35,14 +31,11 @@ export interface ClaimedRun {
   schema_fingerprint: Json
 }
 
-export interface ClaimLimits {
+export interface ClaimRequest {
+  worker: string
   free: number
   perOrganization: number
   leaseSeconds: number
-}
-
-export interface ClaimRequest extends ClaimLimits {
-  worker: string
   /** The organization after which the search starts: `next_after` of the previous claim. */
   after: string
 }
@@ -68,8 +61,8 @@ export async function claim(
 /** What the executors need for claimed runs. Runs cancelled since are missing. */
 export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promise<ClaimedRun[]> =>
   db.query<ClaimedRun>(sql`
-    SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.worker, (SELECT i.id FROM installation i) AS installation, r.lost_attempts, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
-           r.parts, r.records_read, r.records_written, r.bytes_written, p.name AS pipeline_name,
+    SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.worker, (SELECT i.id FROM installation i) AS installation, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
+           r.parts, p.name AS pipeline_name,
            s.seq AS state_seq, s.cursor AS state_cursor, s.fingerprint AS state_fingerprint,
            c.columns AS schema_columns, c.fingerprint AS schema_fingerprint
       FROM unnest(${run_ids}::uuid[], ${attempts}::int[]) AS u (id, attempt)
@@ -78,14 +71,6 @@ export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promis
       LEFT JOIN pipeline_state s ON s.pipeline_id = r.pipeline_id
       LEFT JOIN pipeline_schemas c ON c.pipeline_id = r.pipeline_id
      ORDER BY r.seq`)
-
-const FIRST = '00000000-0000-0000-0000-000000000000'
-
-/** Claims and loads. */
-export async function claimRuns(db: Queryable, worker: string, limits: ClaimLimits): Promise<ClaimedRun[]> {
-  const claimed = await claim(db, { worker, ...limits, after: FIRST })
-  return claimed.run_ids.length === 0 ? [] : loadClaimed(db, claimed)
-}
 
 /** When the next run in back-off becomes ready, in milliseconds from now; null if none is waiting. */
 export async function nextAvailableMs(db: Queryable): Promise<number | null> {

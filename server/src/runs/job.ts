@@ -8,7 +8,7 @@ import { findSource } from '../connectors/registry.ts'
 import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import { type Fingerprint, findChanges, readFingerprint } from '../engine/fingerprint.ts'
-import type { Checkpoint, Job } from '../engine/job.ts'
+import type { Job } from '../engine/job.ts'
 import { makeFingerprint } from '../pipelines/fingerprint.ts'
 import type { ConfiguredAttempt } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
@@ -67,17 +67,8 @@ async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<J
   return { ...source, custom: { ...custom, code: row.code } }
 }
 
-const resumePoint = (run: ClaimedRun): Checkpoint | null =>
-  run.checkpoint === 0
-    ? null
-    : {
-        checkpoint: run.checkpoint,
-        cursor: run.cursor,
-        parts: run.parts,
-        records_read: run.records_read,
-        records_written: run.records_written,
-        bytes_written: run.bytes_written,
-      }
+const resumePoint = ({ checkpoint, cursor, parts }: ClaimedRun): Job['resume'] =>
+  checkpoint === 0 ? null : { checkpoint, cursor, parts }
 
 /** Only outputs of the organization's own runs are handed over, and only those that the source names. */
 async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {

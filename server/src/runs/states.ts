@@ -36,8 +36,5 @@ export const transitions = [
   { from: 'running', to: 'cancelled', name: 'cancel' },
 ] as const satisfies { from: RunStatus | null; to: RunStatus; name: string }[]
 
-export const isFinal = (status: RunStatus): boolean =>
-  status === 'success' || status === 'failed' || status === 'cancelled'
-
 /** How many workers a run may lose in a row without making progress; the last of them fails it. */
 export const MAX_LOST_ATTEMPTS = 3

@@ -6,8 +6,8 @@ import { kindOfString } from '../../src/connectors/types/iso-times.ts'
 import { inferType, Kind, widenType } from '../../src/connectors/types/kinds.ts'
 import { createNamer, makeSafe, postgresNames } from '../../src/connectors/types/names.ts'
 import { RecordEncoder } from '../../src/connectors/types/record-encoder.ts'
-import { parseRows } from '../../src/connectors/types/tsv.ts'
 import { MalformedJson } from '../../src/json/malformed.ts'
+import { parseRows } from '../harness/tsv-rows.ts'
 
 function encodeAll(lines: string[], types?: Record<string, ColumnType>) {
   const page = Buffer.from(lines.map((line) => `${line}\n`).join(''))

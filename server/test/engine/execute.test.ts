@@ -100,9 +100,6 @@ describe('a checkpoint', () => {
       again.resume?.parts.map((part) => part.records),
       [20, 20, 20, 20],
     )
-    assert.equal(again.resume?.records_read, 80)
-    // The counts of the run are also written between checkpoints; what matters is where the attempt resumes.
-    Object.assign(again.resume!, { records_read: 93, records_written: 91, bytes_written: 12_345 })
     const attempt = bench.start(again, { checkpointRecords: 20 })
     const outcome = await attempt.done
     assert.deepEqual(

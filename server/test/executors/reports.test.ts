@@ -5,8 +5,9 @@ import { findReadableParts } from '../../src/connections/readable-outputs.ts'
 import { sql } from '../../src/database/database.ts'
 import type { Executor, ExecutorPool } from '../../src/executors/pool.ts'
 import { trimError } from '../../src/executors/reports.ts'
-import { type ClaimedRun, claimRuns } from '../../src/runs/claim.ts'
+import type { ClaimedRun } from '../../src/runs/claim.ts'
 import { superviseRun } from '../../src/runs/supervise.ts'
+import { claimRuns } from '../harness/claims.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()

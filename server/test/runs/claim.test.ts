@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { script, sql } from '../../src/database/database.ts'
-import { type Claim, claim, claimRuns } from '../../src/runs/claim.ts'
+import { type Claim, claim } from '../../src/runs/claim.ts'
 import { finishSuccess } from '../../src/runs/finish.ts'
 import { SECRET } from '../harness/app.ts'
+import { claimRuns, FIRST } from '../harness/claims.ts'
 import { startDatabaseProxy } from '../harness/database-proxy.ts'
 import { startEngine } from '../harness/engine.ts'
 import { environment, makeDataDir, runSluice } from '../harness/service.ts'
@@ -13,7 +14,6 @@ import { environment, makeDataDir, runSluice } from '../harness/service.ts'
 const engine = await startEngine({ RUN_LEASE_SECONDS: '3' })
 const { db } = engine.services
 const outcome = { output: null, cursor: null, records_read: 1, records_written: 1, bytes_written: 1 }
-const FIRST = '00000000-0000-0000-0000-000000000000'
 const request = (free: number, after = FIRST) => ({
   worker: 'test',
   free,

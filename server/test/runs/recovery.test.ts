@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { claimRuns } from '../../src/runs/claim.ts'
 import { finishSuccess, saveCheckpoint } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
 import { registerPerson } from '../harness/app.ts'
+import { claimRuns } from '../harness/claims.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine({ ORG_CONCURRENCY: '3' })

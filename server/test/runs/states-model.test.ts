@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { sql } from '../../src/database/database.ts'
-import { claimRuns } from '../../src/runs/claim.ts'
 import { finishFailed, finishSuccess, handOver, type RunLease, retryLater } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
-import { isFinal, MAX_LOST_ATTEMPTS, type RunStatus, transitions } from '../../src/runs/states.ts'
+import { MAX_LOST_ATTEMPTS, type RunStatus, transitions } from '../../src/runs/states.ts'
+import { claimRuns } from '../harness/claims.ts'
 import { startEngine } from '../harness/engine.ts'
+
+const isFinal = (status: RunStatus): boolean => status === 'success' || status === 'failed' || status === 'cancelled'
 
 const engine = await startEngine()
 const { call, person, services } = engine

@@ -1,7 +1,7 @@
 /** The authentication types of sources and their params. Custom sources may define other types, with any params. */
 import Type, { type TObject } from 'typebox'
 import { type Authentication, secret } from '../contract.ts'
-import { MASK, maskSecrets, secretValues, unmaskSecrets } from '../settings/secrets.ts'
+import { MASK, maskSecrets, secretValues } from '../settings/secrets.ts'
 import { findSettingsFaults, isObject } from '../settings/settings.ts'
 
 const closed = { additionalProperties: false }
@@ -85,20 +85,6 @@ export function maskAuthentication(value: Authentication): Authentication {
   const schema = schemaOf(value)
   if (schema) return { ...value, params: maskSecrets(schema, value.params) as Authentication['params'] }
   return { ...value, params: Object.fromEntries(Object.keys(value.params ?? {}).map((name) => [name, MASK])) }
-}
-
-/** A copy of what was sent, with every mask replaced by the stored value. */
-export function unmaskAuthentication(incoming: Authentication, stored: Authentication | null): Authentication {
-  const schema = schemaOf(incoming)
-  if (schema)
-    return { ...incoming, params: unmaskSecrets(schema, incoming.params, stored?.params) as Authentication['params'] }
-  const params = { ...incoming.params }
-  for (const [name, value] of Object.entries(params)) {
-    if (value !== MASK) continue
-    if (stored && Object.hasOwn(stored.params, name)) params[name] = stored.params[name]!
-    else delete params[name]
-  }
-  return { ...incoming, params }
 }
 
 /** The secrets inside, for the redaction of logs. */

@@ -1,4 +1,4 @@
-/** Secrets in a config: finding them, masking them, and restoring a masked one that a client sends back. */
+/** Secrets in a config: finding them and masking them. */
 import type { TSchema } from 'typebox'
 import { type Fields, isObject, type Node } from './settings.ts'
 
@@ -20,15 +20,11 @@ export function secretPaths(schema: TSchema): string[][] {
 /** A copy in which every secret that is set is replaced by the mask. */
 export function maskSecrets(schema: TSchema, config: unknown): Fields {
   const copy = structuredClone(config ?? {}) as Fields
-  for (const path of secretPaths(schema)) change(copy, path, (value) => (value === null || value === '' ? value : MASK))
-  return copy
-}
-
-/** A copy of what was sent, with each mask replaced by the stored secret; a mask with nothing stored is dropped. */
-export function unmaskSecrets(schema: TSchema, incoming: unknown, stored: unknown): Fields {
-  const copy = structuredClone(incoming ?? {}) as Fields
   for (const path of secretPaths(schema)) {
-    change(copy, path, (value) => (value === MASK ? structuredClone(get(stored, path)) : value))
+    const holder = get(copy, path.slice(0, -1))
+    const name = path.at(-1)
+    if (name === undefined || !isObject(holder) || holder[name] === undefined) continue
+    if (holder[name] !== null && holder[name] !== '') holder[name] = MASK
   }
   return copy
 }
@@ -48,13 +44,4 @@ function get(value: unknown, path: readonly string[]): unknown {
   let found = value
   for (const name of path) found = isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined
   return found
-}
-
-function change(target: Fields, path: readonly string[], by: (value: unknown) => unknown): void {
-  const holder = get(target, path.slice(0, -1))
-  const name = path.at(-1)
-  if (name === undefined || !isObject(holder) || holder[name] === undefined) return
-  const value = by(holder[name])
-  if (value === undefined) delete holder[name]
-  else holder[name] = value
 }

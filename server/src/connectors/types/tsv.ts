@@ -19,15 +19,6 @@ export function unescapeField(field: string): string | null {
   return field.includes('\\') ? field.replace(/\\(.)/gs, (_, letter: string) => letters[letter] ?? letter) : field
 }
 
-/** The values of all rows. */
-export function parseRows(bytes: Buffer): (string | null)[][] {
-  return bytes
-    .toString()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => line.split('\t').map(unescapeField))
-}
-
 /** Rows with only some of their fields. */
 export function pickFields(bytes: Buffer, kept: readonly boolean[]): Buffer {
   const picked = Buffer.allocUnsafe(bytes.length)
