@@ -1179,8 +1179,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The sources there are
-         * @description The custom sources of the organization are among them.
+         * List sources
+         * @description Includes the custom sources of the organization.
          *
          *     Needs the permission `connectors:read`.
          */
@@ -1201,7 +1201,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The destinations there are
+         * List destinations
          * @description Needs the permission `connectors:read`.
          */
         get: operations["getConnectorsDestinations"];
@@ -1223,8 +1223,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try out a source or a destination
-         * @description With a `stream` also whether that one is there and may be read, or its table be written. Ends after 30 seconds.
+         * Check a source or destination
+         * @description With `stream`, also checks that it exists and can be read, or that its table can be written. Ends after 30 seconds.
          *
          *     Needs the permission `connectors:write`.
          */
@@ -1245,8 +1245,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The streams of a source
-         * @description With `describe` also their columns, keys and about how many rows they have. Ends after 30 seconds.
+         * List the streams of a source
+         * @description With `describe`, also their columns, keys and estimated numbers of rows. Ends after 30 seconds.
          *
          *     Needs the permission `connectors:write`.
          */

@@ -72,11 +72,11 @@ export async function checkConnector(
   return { success: true, message: say(`The connection works${more}`) }
 }
 
-/** Beside the source, or in it as in a pipeline's config. */
+/** Given as `stream`, or as `source.stream` as in a pipeline's config. */
 function streamOf({ source, stream }: ProbeInput): string | null {
   const own = isObject(source) && typeof source.stream === 'string' ? source.stream : undefined
   if (stream !== undefined && own !== undefined && stream !== own)
-    throw refuse(['stream: is another one than source.stream; give one of them'])
+    throw refuse(['stream: differs from source.stream; give only one of them'])
   return stream ?? own ?? null
 }
 

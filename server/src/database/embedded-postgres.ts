@@ -1,7 +1,8 @@
 /**
  * The default database: a private PostgreSQL from the npm binaries, in the data folder. It only listens on a unix
- * socket and requires a random SCRAM password. It lives exactly as long as the service: it is a child that the kernel
- * ends when the service dies (PDEATHSIG), and one that was left behind anyway is stopped at the next start.
+ * socket and requires a random SCRAM password. It is a child of the process that starts it: in `sluice start` that is
+ * the parent, which outlives crashes of the service. The kernel ends it with that process (PDEATHSIG), and one that was
+ * left behind anyway is stopped at the next start.
  *
  * It leads its own session. Ctrl+C on a terminal signals the whole process group, and the database must outlive the
  * work that is being finished.

@@ -48,7 +48,7 @@ interface JobSource {
   stream: string
   authentication: Authentication
   config: Record<string, unknown>
-  /** Set for a custom source: the code as pinned by the run. */
+  /** Only for a custom source: its code in the version that the run was triggered with. */
   custom?: { code: string; version: number } & Record<string, unknown>
 }
 

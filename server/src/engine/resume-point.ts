@@ -105,7 +105,7 @@ export interface Start extends Counts {
   lost_checkpoints: number
   /** The destination has more of earlier runs than our database knows: the state is that of the mark. */
   ahead: boolean
-  /** What changed since the state was kept, so that it is none of this run and everything is read. */
+  /** What changed since the state was saved: the state does not apply to this run, and everything is read. */
   changes: Change[]
   /** The state is used, although the settings of a custom source changed since. */
   other_settings: boolean

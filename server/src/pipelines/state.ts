@@ -28,7 +28,10 @@ export interface PipelineSchema {
   updated_at: string | null
 }
 
-/** The cursor that the next run will use: one of another source, stream, cursor field or destination is none. */
+/**
+ * The cursor that the next run will use. A saved one that belongs to another source, stream, cursor field or destination
+ * is not used, so it is shown as null.
+ */
 export async function readState({ db, box }: Stores, actor: Actor, id: string): Promise<PipelineState> {
   const pipeline = await findPipeline(db, actor, id)
   const row = await db.first<PipelineState & { fingerprint: Json }>(

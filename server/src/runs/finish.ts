@@ -64,7 +64,10 @@ const discardCounts = (counts: Counts | null): Statement =>
 
 export interface SuccessfulEnding extends Ending {
   outcome: Outcome
-  /** What the new state belongs to: the config that this run was begun with, whatever the pipeline's is by now. False: it has none. */
+  /**
+   * What the new state belongs to: the config that this run started with, even if the pipeline has changed since. False
+   * if the run does not save a state.
+   */
   incremental: Fingerprint | false
 }
 

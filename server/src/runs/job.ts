@@ -43,7 +43,7 @@ const keptState = (run: ClaimedRun): Job['state'] =>
     ? null
     : { seq: run.state_seq, cursor: run.state_cursor, fingerprint: readFingerprint(run.state_fingerprint) }
 
-/** Columns of another source or destination are none of this run. */
+/** Columns that were kept for another source or destination do not apply to this run. */
 function keptSchema({ schema_columns, schema_fingerprint }: ClaimedRun, now: Fingerprint): Job['schema'] {
   if (schema_columns === null || findChanges(readFingerprint(schema_fingerprint), now).length > 0) return null
   return readKeptColumns(schema_columns)

@@ -1,7 +1,8 @@
 /**
  * Recovery: an expired lease means that a worker died or was cut off. Its run becomes pending again and resumes from
  * its last checkpoint, or fails if that happened three times without a checkpoint in between. Any process may do this
- * at any time: each run is moved by a conditional update, and from then on the attempt that lost it matches no row.
+ * at any time: it locks the run's row and checks the lease again, so only one of them moves the run. From then on the
+ * attempt that lost it matches no row.
  */
 import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'

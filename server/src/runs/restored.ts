@@ -3,9 +3,9 @@
  * this database does not know: run numbers above its sequence, and higher attempts of runs that had not ended.
  *
  * - New runs, and those that wait, get numbers above every one that may have been given out since the backup.
- * - Runs that had begun wait again, with a higher attempt and without their checkpoints. What followed the backup is not
- *   known here: a destination with a mark says itself how far they came; all others start over, because the parts that were
- *   staged may be gone.
+ * - Every run that had not ended waits again, with a higher attempt and without its checkpoints. What followed the backup
+ *   is not known here: a destination with a mark says itself how far a run came; all others start over, because the parts
+ *   that were staged may be gone.
  * - The installation gets a new id, so that marks tell whether they were written before or after.
  *
  * Doing it twice, or without need, costs nothing but numbers.

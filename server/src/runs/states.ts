@@ -1,7 +1,8 @@
 /**
  * The states of a run and every transition between them. A transition is one conditional update: it names the state it
  * leaves and, once a worker holds the run, the attempt (the fencing token). A process that lost the run in the meantime
- * (paused, partitioned, slow) matches no row and changes nothing, so a cancel and a finish cannot both win.
+ * (paused, partitioned, slow) matches no row and changes nothing, so a cancel and a finish cannot both win. Losing a run
+ * takes several statements; it locks the row and checks the lease again before it changes anything (recover.ts).
  *
  *   from      to         name       when
  *   –         pending    trigger    manually, or by the schedule
@@ -15,9 +16,11 @@
  *   pending   cancelled  cancel     cancelled before it started
  *   running   cancelled  cancel     cancelled while running
  *
- * Locks are always taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
+ * Locks are taken in this order: the run, its pipeline, the next run of that pipeline. Making the next run ready
  * (`ready_next_run`, migration 0010) and inserting a new one both happen under the pipeline's lock, so neither can miss the
- * other. A claim waits for none of these locks.
+ * other. A next run that is locked at that moment is skipped, and found by a periodic sweep. A claim waits for none of
+ * these locks. Only deleting a pipeline breaks the order, for runs that were triggered while it waited for the pipeline;
+ * it starts over if that deadlocks (delete-pipeline.ts).
  */
 
 export const RUN_STATUSES = ['pending', 'running', 'success', 'failed', 'cancelled'] as const

@@ -1,7 +1,7 @@
 /**
  * The result of an attempt, and what is written about it. Nothing here deals with processes or messages: supervise.ts
- * determines the verdict, this writes it. If the database is unavailable, writing waits for it, because the result is
- * final and must be saved.
+ * determines the verdict, this writes it. While the database is unavailable, writing is retried for two minutes. After
+ * that the result is given up: the lease has expired, and another worker resumes from the last checkpoint.
  */
 import type { Logger } from 'pino'
 import { findDestination } from '../connectors/registry.ts'

@@ -40,7 +40,7 @@ test('a table that the role may read passes; the stream may stand beside the sou
   assert.deepEqual(await check({ source: { ...source, stream: 'public.people' }, stream: 'public.people' }), works)
   assert.deepEqual(await check({ source }), { success: true, message: 'The connection works' })
   const both = await check({ source: { ...source, stream: 'public.people' }, stream: 'public.orders' })
-  assert.deepEqual(both, { detail: 'stream: is another one than source.stream; give one of them' })
+  assert.deepEqual(both, { detail: 'stream: differs from source.stream; give only one of them' })
 })
 
 test('a table that is not there or may not be read fails and says what to do', async () => {

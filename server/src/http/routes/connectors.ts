@@ -17,8 +17,8 @@ export function connectorRoutes(app: App, services: Services): void {
       config: { access: 'connectors:read' },
       schema: {
         tags,
-        summary: 'The sources there are',
-        description: 'The custom sources of the organization are among them.',
+        summary: 'List sources',
+        description: 'Includes the custom sources of the organization.',
         response: { 200: Type.Array(SourceInfo), ...problems('unauthenticated') },
       },
     },
@@ -31,7 +31,7 @@ export function connectorRoutes(app: App, services: Services): void {
       config: { access: 'connectors:read' },
       schema: {
         tags,
-        summary: 'The destinations there are',
+        summary: 'List destinations',
         response: { 200: Type.Array(DestinationInfo), ...problems('unauthenticated') },
       },
     },
@@ -44,9 +44,9 @@ export function connectorRoutes(app: App, services: Services): void {
       config: { access: 'connectors:write' },
       schema: {
         tags,
-        summary: 'Try out a source or a destination',
+        summary: 'Check a source or destination',
         description:
-          'With a `stream` also whether that one is there and may be read, or its table be written. Ends after 30 seconds.',
+          'With `stream`, also checks that it exists and can be read, or that its table can be written. Ends after 30 seconds.',
         body: Probe,
         response: {
           200: CheckResult,
@@ -63,9 +63,8 @@ export function connectorRoutes(app: App, services: Services): void {
       config: { access: 'connectors:write' },
       schema: {
         tags,
-        summary: 'The streams of a source',
-        description:
-          'With `describe` also their columns, keys and about how many rows they have. Ends after 30 seconds.',
+        summary: 'List the streams of a source',
+        description: 'With `describe`, also their columns, keys and estimated numbers of rows. Ends after 30 seconds.',
         body: StreamsProbe,
         response: {
           200: StreamsResult,
