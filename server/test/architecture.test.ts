@@ -51,6 +51,7 @@ const ORDER = [
   'scheduler',
   'services.ts',
   'metrics.ts',
+  'readiness.ts',
   'runs',
   'webhooks',
   'pipelines',
@@ -72,6 +73,9 @@ const ORDER = [
   'errors.ts',
   'gate.ts',
   'heap.ts',
+  'for-each-fairly.ts',
+  'sha256.ts',
+  'wake-signal.ts',
   'version.ts',
 ]
 /** These folders handle what tenants and their servers send; none of them may reach our own database. */

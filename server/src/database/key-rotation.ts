@@ -7,6 +7,7 @@
  * started before the new key was set still writes with the old one.
  */
 import { type Database, raw, sql } from './database.ts'
+import { NIL_UUID } from './lists.ts'
 import { type SecretBox, SecretLost } from './secret-box.ts'
 
 /** Every column with encrypted values. A test compares this with the schema. */
@@ -57,7 +58,7 @@ async function rotateColumn(
   let opened = 0
   const table = raw(place.table)
   const column = raw(place.column)
-  let last = '00000000-0000-0000-0000-000000000000'
+  let last = NIL_UUID
   while (!signal.aborted) {
     const rows = await db.query<{ id: string; organization_id: string; sealed: Buffer }>(sql`
       SELECT id, organization_id, ${column} AS sealed FROM ${table}

@@ -9,6 +9,9 @@ export const COUNTED_AT_MOST = 10_000
 /** A complete list is in memory twice, as rows and as text; beyond this, clients have to page. */
 export const RETURNED_AT_MOST = 10_000
 
+/** Before every other id: where reading page by page begins. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
+
 export interface Paging {
   /** Null returns all. */
   limit: number | null

@@ -6,9 +6,10 @@
  * state and the cookie. So a state that was seen in a log, sent to another browser or used before opens nothing. The cookie
  * carries the invitation too, so that no usable invitation token is stored; it is handed back for the person to accept.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { type Database, type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
+import { sha256 } from '../sha256.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
 import { countWithin } from './attempts.ts'
 import { networkOf } from './client-network.ts'
@@ -33,10 +34,8 @@ export type SignInOutcome =
   | { kind: 'signed_in'; result: AuthenticationResult; invitation: string | null }
   | { kind: 'linked' }
 
-const hash = (text: string) => createHash('sha256').update(text).digest()
-
 /** One cookie per sign-in, so that two tabs do not disturb each other. */
-const cookieName = (state: string) => `sluice_idp_${hash(`name ${state}`).toString('hex').slice(0, 12)}`
+const cookieName = (state: string) => `sluice_idp_${sha256(`name ${state}`).toString('hex').slice(0, 12)}`
 
 export function requireProvider(client: ProviderClient | null): ProviderClient {
   if (client) return client
@@ -63,7 +62,7 @@ export async function beginSignIn(
   const cookie = purpose.invitation === undefined ? secret : `${secret}.${purpose.invitation}`
   await db.execute(sql`
     INSERT INTO idp_states (state_hash, browser_hash, code_verifier, nonce, link_user_id, link_organization_id, expires_at)
-    VALUES (${hash(challenge.state)}, ${hash(cookie)}, ${challenge.code_verifier}, ${challenge.nonce},
+    VALUES (${sha256(challenge.state)}, ${sha256(cookie)}, ${challenge.code_verifier}, ${challenge.nonce},
             ${purpose.link?.user_id ?? null}, ${purpose.link?.organization_id ?? null},
             now() + make_interval(secs => ${STATE_SECONDS}))`)
   return { url, cookie, cookie_name: cookieName(challenge.state) }
@@ -122,7 +121,7 @@ interface PendingSignIn extends Challenge {
 
 async function takePending(db: Queryable, state: string, cookie: string): Promise<PendingSignIn> {
   const row = await db.first<Omit<PendingSignIn, 'state'> & { fresh: boolean }>(sql`
-    DELETE FROM idp_states WHERE state_hash = ${hash(state)} AND browser_hash = ${hash(cookie)}
+    DELETE FROM idp_states WHERE state_hash = ${sha256(state)} AND browser_hash = ${sha256(cookie)}
     RETURNING code_verifier, nonce, link_user_id, link_organization_id, expires_at > now() AS fresh`)
   if (!row) throw new SignInError('invalid_state')
   if (!row.fresh) throw new SignInError('state_expired')

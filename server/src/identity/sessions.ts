@@ -5,11 +5,12 @@
  * both get a successor, and the first successor that is used ends the other one and their parent. A token that comes back
  * later than that has been stolen, so the whole family ends.
  */
-import { createHash } from 'node:crypto'
 import type { Database } from '../database/database.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
+import { sha256 } from '../sha256.ts'
 import type { Actor, RequestOrigin } from '../tenancy/actor.ts'
+import { keyIsValid } from '../tenancy/api-keys.ts'
 import { audit } from '../tenancy/audit.ts'
 import type { Role } from '../tenancy/permissions.ts'
 import type { Tokens } from './tokens.ts'
@@ -27,9 +28,7 @@ export interface AuthenticationResult {
 
 /** Of a session `s`: neither the session nor the API key that opened it, if any, has ended. */
 const sessionIsValid = sql`s.revoked_at IS NULL AND (s.api_key_id IS NULL OR EXISTS (
-  SELECT 1 FROM api_keys k WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())))`
-
-const hashToken = (token: string) => createHash('sha256').update(token).digest()
+  SELECT 1 FROM api_keys k WHERE k.id = s.api_key_id AND ${keyIsValid}))`
 
 export interface NewSession {
   user_id: string
@@ -76,7 +75,7 @@ async function issueTokens(tx: Queryable, tokens: Tokens, issue: Issue): Promise
     tokens.signRefresh({ sub: userId, sid }),
   ])
   await tx.execute(sql`
-    INSERT INTO refresh_tokens (token_hash, session_id, parent_hash) VALUES (${hashToken(refresh_token)}, ${sid}, ${parent_hash})`)
+    INSERT INTO refresh_tokens (token_hash, session_id, parent_hash) VALUES (${sha256(refresh_token)}, ${sid}, ${parent_hash})`)
   const holder = await tx.first<{
     id: string
     email: string
@@ -112,7 +111,7 @@ export async function refreshSession(
   if (!claims) throw refused
   // A replay must end the family even though the caller is refused, so the error is thrown after the commit.
   const result = await db.transaction(async (tx) => {
-    const token = await lockToken(tx, hashToken(refreshToken), claims.sid)
+    const token = await lockToken(tx, sha256(refreshToken), claims.sid)
     if (!token?.alive) return null
     if (token.replayed) {
       await tx.execute(sql`UPDATE sessions SET revoked_at = now() WHERE id = ${token.session_id}`)
@@ -233,11 +232,3 @@ export async function closeOtherSessions(tx: Queryable, userId: string, keep: st
 /** A link to the identity provider that a session started must not be completed after the session has ended. */
 const forgetLinks = (tx: Queryable, userId: string): Promise<number> =>
   tx.execute(sql`DELETE FROM idp_states WHERE link_user_id = ${userId}`)
-
-/** Removes what can never be used again. */
-export async function forgetEndedSessions(db: Queryable): Promise<void> {
-  await db.execute(sql`DELETE FROM sessions WHERE expires_at < now() - interval '1 day'`)
-  await db.execute(sql`DELETE FROM login_attempts WHERE window_start < now() - interval '1 hour'`)
-  await db.execute(sql`DELETE FROM idp_states WHERE expires_at < now()`)
-  await db.execute(sql`DELETE FROM output_tickets WHERE expires_at < now()`)
-}

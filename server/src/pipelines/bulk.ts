@@ -10,6 +10,7 @@ import { applyDefaults, isObject } from '../connectors/settings/settings.ts'
 import type { Queryable } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
+import { LONGEST_NAME } from '../tenancy/names.ts'
 import { type ConfigSummary, checkConfig, syncOf } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
 import {
@@ -55,7 +56,6 @@ export interface BulkPlan {
 type BulkServices = Stores & ProbeServices
 
 const DEFAULT_PATTERN = '{source} {stream}'
-const MAX_NAME = 200
 
 /** What `createPipelines` would do, and what would stop it. */
 export async function planPipelines(
@@ -224,7 +224,7 @@ function checkOne(
   const name = pattern.replace(/\{(stream|source)\}/g, (_, word: string) =>
     word === 'stream' ? config.source.stream : summary.source_name,
   )
-  return { name: name.slice(0, MAX_NAME), table: findTable(config, references, box), config, summary }
+  return { name: name.slice(0, LONGEST_NAME), table: findTable(config, references, box), config, summary }
 }
 
 /** The table that a pipeline loads, for a destination that has tables. */

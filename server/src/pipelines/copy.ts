@@ -6,6 +6,7 @@ import { ConnectorError } from '../connectors/contract.ts'
 import { lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { LONGEST_NAME } from '../tenancy/names.ts'
 import { can } from '../tenancy/permissions.ts'
 import type { ConfigSummary } from './config.ts'
 import type { PipelineConfig } from './config-shape.ts'
@@ -19,8 +20,6 @@ import {
   type Stores,
 } from './pipelines.ts'
 import { forgetTotal } from './totals.ts'
-
-const MAX_NAME = 200
 
 export async function copyPipeline(
   stores: Stores,
@@ -82,7 +81,7 @@ const readSummary = async (tx: Queryable, id: string): Promise<ConfigSummary> =>
 /** "X (copy)", then "X (copy 2)": the first free name. Concurrent copies of X are serialized. */
 async function makeCopyName(tx: Queryable, organizationId: string, name: string): Promise<string> {
   await lockForTransaction(tx, `copy ${organizationId} ${name}`)
-  const base = name.slice(0, MAX_NAME - ' (copy 99999)'.length)
+  const base = name.slice(0, LONGEST_NAME - ' (copy 99999)'.length)
   const rows = await tx.query<{ name: string }>(sql`
     SELECT name FROM pipelines WHERE organization_id = ${organizationId} AND starts_with(name, ${`${base} (copy`})`)
   const taken = new Set(rows.map((row) => row.name))

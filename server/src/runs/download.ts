@@ -2,12 +2,13 @@
  * The output of a run as one file, streamed from its parts. Whatever the row says, only blobs under the run's own
  * prefix are read. Browsers use a single-use ticket, because a token in a URL would end up in logs.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
+import { sha256 } from '../sha256.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
@@ -48,7 +49,7 @@ export async function createTicket(
   const ticket = randomBytes(32).toString('base64url')
   return db.transaction(async (tx) => {
     const row = await tx.first<{ expires_at: string }>(sql`
-      INSERT INTO output_tickets (ticket_hash, run_id, expires_at) VALUES (${hash(ticket)}, ${runId}, now() + make_interval(secs => ${TICKET_SECONDS})) RETURNING expires_at`)
+      INSERT INTO output_tickets (ticket_hash, run_id, expires_at) VALUES (${sha256(ticket)}, ${runId}, now() + make_interval(secs => ${TICKET_SECONDS})) RETURNING expires_at`)
     await audit(tx, actor, 'run.output_ticket_issued', { type: 'run', id: runId })
     return { ticket, url: `/api/pipelines/runs/${runId}/output?ticket=${ticket}`, expires_at: row!.expires_at }
   })
@@ -57,7 +58,7 @@ export async function createTicket(
 /** Uses the ticket up. */
 export async function redeemTicket(db: Queryable, runId: string, ticket: string): Promise<OutputFile> {
   const used = await db.first(
-    sql`DELETE FROM output_tickets WHERE ticket_hash = ${hash(ticket)} AND run_id = ${runId} AND expires_at > now() RETURNING 1`,
+    sql`DELETE FROM output_tickets WHERE ticket_hash = ${sha256(ticket)} AND run_id = ${runId} AND expires_at > now() RETURNING 1`,
   )
   if (!used)
     throw new AppError(
@@ -69,7 +70,8 @@ export async function redeemTicket(db: Queryable, runId: string, ticket: string)
   return requireOutput(file)
 }
 
-const hash = (text: string) => createHash('sha256').update(text).digest()
+export const deleteExpiredTickets = (db: Queryable): Promise<number> =>
+  db.execute(sql`DELETE FROM output_tickets WHERE expires_at < now()`)
 
 function requireOutput(file: OutputFile): OutputFile {
   if (file.status === 'pending' || file.status === 'running')

@@ -8,18 +8,18 @@ import { gzip } from 'node:zlib'
 import type { BlobStore } from '../blobs/blobs.ts'
 import { logKey, type RunIdentity } from '../blobs/run-keys.ts'
 import { type Queryable, sql } from '../database/database.ts'
-import { forEachFairly } from './for-each-fairly.ts'
+import { NIL_UUID } from '../database/lists.ts'
+import { forEachFairly } from '../for-each-fairly.ts'
 import type { Chunk } from './log-reading.ts'
 
 const compress = promisify(gzip)
 const AT_ONCE = 500
-const FIRST = '00000000-0000-0000-0000-000000000000'
 
 /** Packs everything that is due and returns the number of runs; a run that fails does not stop the others. */
 export async function packLogs(db: Queryable, blobs: BlobStore, onError: (error: Error) => void): Promise<number> {
   // Several schedulers start at different positions, so that they rarely meet.
   const middle = randomUUID()
-  return (await packBetween(middle, null)) + (await packBetween(FIRST, middle))
+  return (await packBetween(middle, null)) + (await packBetween(NIL_UUID, middle))
 
   async function packBetween(from: string, to: string | null): Promise<number> {
     let packed = 0

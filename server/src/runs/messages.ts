@@ -1,6 +1,7 @@
 /** One LISTEN connection per process for messages about runs, shared by all followers. */
 import type { Database } from '../database/database.ts'
 import { CHANNEL, notifyRun, readMessage } from '../database/notifications.ts'
+import { createWakeSignal } from '../wake-signal.ts'
 
 interface Follower {
   /** Resolves when there is a message about the run, at the latest after the given time. */
@@ -43,30 +44,15 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
       listen()
       announceReader(runId)
       const announcing = setInterval(() => announceReader(runId), ANNOUNCE_EVERY_MS).unref()
-      let told = false
-      let wakeUp = () => {}
-      const wake = () => {
-        told = true
-        wakeUp()
-      }
+      const signal = createWakeSignal()
       const wakes = followers.get(runId) ?? new Set()
-      followers.set(runId, wakes.add(wake))
+      followers.set(runId, wakes.add(signal.wake))
       return {
-        async next(atMostMs) {
-          if (!told)
-            await new Promise<void>((resolve) => {
-              const timer = setTimeout(resolve, atMostMs)
-              wakeUp = () => {
-                clearTimeout(timer)
-                resolve()
-              }
-            })
-          told = false
-        },
+        next: signal.wait,
         stop() {
           clearInterval(announcing)
-          wakes.delete(wake)
-          wakeUp()
+          wakes.delete(signal.wake)
+          signal.wake()
           // May be called twice; by then another reader of the run may have a set of its own.
           if (wakes.size === 0 && followers.get(runId) === wakes) followers.delete(runId)
         },

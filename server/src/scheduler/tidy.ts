@@ -9,9 +9,11 @@ import { runPrefix } from '../blobs/run-keys.ts'
 import { forgetEndedLeases } from '../connections/refresh-tokens.ts'
 import { forgetOldTokens } from '../connections/superseded-tokens.ts'
 import { sql } from '../database/database.ts'
+import { NIL_UUID } from '../database/lists.ts'
 import { removeStrayParts } from '../engine/stage.ts'
-import { forgetEndedSessions } from '../identity/sessions.ts'
-import { forEachFairly } from '../runs/for-each-fairly.ts'
+import { forEachFairly } from '../for-each-fairly.ts'
+import { deleteExpiredRows } from '../identity/expired-rows.ts'
+import { deleteExpiredTickets } from '../runs/download.ts'
 import { packLogs } from '../runs/log-packing.ts'
 import { forgetUsedConfigs } from '../runs/used-config.ts'
 import type { Services } from '../services.ts'
@@ -31,7 +33,8 @@ export const tidyOften = (services: TidyServices): Promise<void> =>
     'removing parts that no run names': () => removeLeftStages(services),
     'packing logs': () => packLogs(services.db, services.blobs, report(services, 'a log could not be packed')),
     // Often, because anyone can create such rows without an account.
-    'forgetting ended sessions': () => forgetEndedSessions(services.db),
+    'deleting expired sessions and sign-ins': () => deleteExpiredRows(services.db),
+    'deleting expired tickets': () => deleteExpiredTickets(services.db),
   })
 
 export const tidyHourly = (services: HourlyServices): Promise<void> =>
@@ -95,7 +98,7 @@ async function forEachPage<Run extends EndedRun>(
   readPage: (after: Pick<EndedRun, 'finished_at' | 'id'>) => Promise<Run[]>,
   act: (page: Run[]) => Promise<number>,
 ): Promise<number> {
-  let after = { finished_at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+  let after = { finished_at: '-infinity', id: NIL_UUID }
   let done = 0
   for (;;) {
     const page = await readPage(after)

@@ -4,10 +4,11 @@
  * slower is needed, and one index look-up finds it. A key may do what its creator may do at the moment of the request,
  * within the limits of its own scope.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
+import { sha256 } from '../sha256.ts'
 import type { Actor } from './actor.ts'
 import { audit } from './audit.ts'
 import { chooseScope, type WantedScope } from './key-scope.ts'
@@ -19,8 +20,7 @@ const SHAPE = /^svc_live_[A-Za-z0-9_-]{35}$/
 const PREFIX_SHOWN = 12
 export const KEY_LIFETIMES = [30, 90, 180, 365] as const
 
-const hash = (text: string) => createHash('sha256').update(text).digest()
-const checksum = (body: string) => hash(body).toString('base64url').slice(0, 3)
+const checksum = (body: string) => sha256(body).toString('base64url').slice(0, 3)
 
 export function makeApiKey(): string {
   const body = KEY_PREFIX + randomBytes(24).toString('base64url')
@@ -46,18 +46,18 @@ export async function findApiKey(db: Queryable, key: string): Promise<ActorOfKey
       JOIN memberships m ON m.user_id = k.created_by AND m.organization_id = k.organization_id
       JOIN users u ON u.id = k.created_by
       JOIN organizations o ON o.id = k.organization_id
-     WHERE k.key_hash = ${hash(key)} AND ${IS_VALID}`)
+     WHERE k.key_hash = ${sha256(key)} AND ${keyIsValid}`)
   if (!row) return null
   const { scopes, ...actor } = row
   return { ...actor, role: lesserRole(row.role, scopes.role), domain_roles: row.domain_roles ?? {}, scope: scopes }
 }
 
 /** Of a key `k`: it was not revoked and has not expired. */
-const IS_VALID = sql`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`
+export const keyIsValid = sql`k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`
 
 /** The limits of the key that opened a session; null if the key, and so the session, has ended. */
 export const findKeyScope = async (db: Queryable, keyId: string): Promise<KeyScope | null> =>
-  (await db.first<{ scopes: KeyScope }>(sql`SELECT k.scopes FROM api_keys k WHERE k.id = ${keyId} AND ${IS_VALID}`))
+  (await db.first<{ scopes: KeyScope }>(sql`SELECT k.scopes FROM api_keys k WHERE k.id = ${keyId} AND ${keyIsValid}`))
     ?.scopes ?? null
 
 export interface ApiKeyRow {
@@ -109,7 +109,7 @@ export async function createApiKey(db: Database, actor: Actor, input: ApiKeyInpu
     const latest = actor.api_key_id === null ? null : await lockParent(tx, actor, actor.api_key_id)
     const row = await tx.first<Omit<NewApiKey, 'key'>>(sql`
       INSERT INTO api_keys (organization_id, created_by, name, key_prefix, key_hash, scopes, made_with, expires_at)
-      VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name.trim()}, ${key.slice(0, PREFIX_SHOWN)}, ${hash(key)},
+      VALUES (${actor.organization_id}, ${actor.user_id}, ${input.name.trim()}, ${key.slice(0, PREFIX_SHOWN)}, ${sha256(key)},
               ${JSON.stringify(scope)}, ${actor.api_key_id},
               least(now() + make_interval(days => ${input.expires_in_days}), ${latest}::timestamptz))
       RETURNING id, name, key_prefix, expires_at, created_at`)
@@ -132,7 +132,7 @@ const lockKeysOf = (tx: Queryable, organizationId: string, creatorId: string) =>
 async function lockParent(tx: Queryable, actor: Actor, keyId: string): Promise<string | null> {
   await lockKeysOf(tx, actor.organization_id, actor.user_id)
   const parent = await tx.first<{ expires_at: string | null }>(
-    sql`SELECT k.expires_at FROM api_keys k WHERE k.id = ${keyId} AND ${IS_VALID}`,
+    sql`SELECT k.expires_at FROM api_keys k WHERE k.id = ${keyId} AND ${keyIsValid}`,
   )
   if (!parent) throw new AppError('unauthenticated', 'The API key has expired or was revoked')
   return parent.expires_at

@@ -5,7 +5,7 @@
  * Inviting an address and joining with an account of that address take one lock per organization and address. Without
  * it a person could be invited between the check of the members and the moment they become one.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   type Database,
   isDatabaseError,
@@ -16,6 +16,7 @@ import {
 } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { AppError, notFound } from '../errors.ts'
+import { sha256 } from '../sha256.ts'
 import type { Actor, RequestOrigin } from './actor.ts'
 import { audit } from './audit.ts'
 import { normalizeEmail } from './email.ts'
@@ -48,8 +49,6 @@ export interface InvitationSettings {
   FRONTEND_URL: string
   INVITATION_DAYS: number
 }
-
-const hashToken = (token: string) => createHash('sha256').update(token).digest()
 
 const lockAddress = (tx: Queryable, organizationId: string, email: string) =>
   lockForTransaction(tx, JSON.stringify(['address', organizationId, email]))
@@ -97,7 +96,7 @@ async function insertInvitation(
   try {
     const row = await tx.first<Omit<InvitationRow, 'invited_by_name'>>(sql`
       INSERT INTO invitations (organization_id, email, role, token_hash, invited_by, expires_at)
-      VALUES (${actor.organization_id}, ${email}, ${role}, ${hashToken(token)}, ${actor.user_id}, now() + make_interval(days => ${days}))
+      VALUES (${actor.organization_id}, ${email}, ${role}, ${sha256(token)}, ${actor.user_id}, now() + make_interval(days => ${days}))
       RETURNING id, email, role, expires_at, created_at`)
     return { ...row!, invited_by_name: actor.name }
   } catch (error) {
@@ -124,7 +123,7 @@ export async function previewInvitation(db: Queryable, token: string): Promise<I
   const row = await db.first<InvitationPreview & { status: Status }>(sql`
     SELECT i.email, i.role, i.status, o.name AS organization_name, u.name AS invited_by_name, i.expires_at, i.expires_at <= now() AS is_expired
       FROM invitations i JOIN organizations o ON o.id = i.organization_id LEFT JOIN users u ON u.id = i.invited_by
-     WHERE i.token_hash = ${hashToken(token)}`)
+     WHERE i.token_hash = ${sha256(token)}`)
   if (!row) throw notFound('Invitation')
   const { status, ...preview } = row
   if (status === 'accepted' || status === 'cancelled') throw ended(status)
@@ -146,7 +145,7 @@ export async function requireOpenInvitation(
   { field, opensAccount }: { field: string; opensAccount: boolean },
 ): Promise<void> {
   const row = await db.first<{ status: Status; is_expired: boolean; opened_account_id: string | null }>(sql`
-    SELECT status, expires_at <= now() AS is_expired, opened_account_id FROM invitations WHERE token_hash = ${hashToken(token)}`)
+    SELECT status, expires_at <= now() AS is_expired, opened_account_id FROM invitations WHERE token_hash = ${sha256(token)}`)
   if (!row) throw notFound('Invitation')
   if (row.status !== 'pending') throw ended(row.status, field)
   if (row.is_expired) throw ended('expired', field)
@@ -161,7 +160,7 @@ export async function requireOpenInvitation(
 export const openAccountByInvitation = async (tx: Queryable, token: string, userId: string): Promise<boolean> =>
   (await tx.execute(sql`
     UPDATE invitations SET opened_account_id = ${userId}
-     WHERE token_hash = ${hashToken(token)} AND status = 'pending' AND expires_at > now() AND opened_account_id IS NULL`)) ===
+     WHERE token_hash = ${sha256(token)} AND status = 'pending' AND expires_at > now() AND opened_account_id IS NULL`)) ===
   1
 
 /** Who joins: the holder of the token, no matter which address it was sent to. */
@@ -178,7 +177,7 @@ export async function joinByInvitation(
   token: string,
   origin: RequestOrigin,
 ): Promise<{ organization_id: string; joined: boolean }> {
-  const hash = hashToken(token)
+  const hash = sha256(token)
   const found = await tx.first<{ organization_id: string }>(
     sql`SELECT organization_id FROM invitations WHERE token_hash = ${hash}`,
   )

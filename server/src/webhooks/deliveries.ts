@@ -10,6 +10,7 @@ import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import { lookUpAs } from '../egress/lookup.ts'
 import type { Egress } from '../egress/policy.ts'
+import { createWakeSignal } from '../wake-signal.ts'
 import {
   type ClaimedDelivery,
   claimDeliveries,
@@ -22,7 +23,6 @@ import {
   removeOldDeliveries,
 } from './queue.ts'
 import { type Answer, sendDelivery, unanswered } from './request.ts'
-import { createWakeSignal } from './wake-signal.ts'
 import { secretPlace } from './webhooks.ts'
 
 const IN_FLIGHT = 32

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import { AppError, catalogue } from '../../src/errors.ts'
 import { decodeBody, parseBody } from '../../src/http/json-body.ts'
-import { createReadiness } from '../../src/runs/readiness.ts'
+import { createReadiness } from '../../src/readiness.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const FRONTEND = 'https://console.example.com'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { forgetEndedSessions } from '../../src/identity/sessions.ts'
+import { deleteExpiredRows } from '../../src/identity/expired-rows.ts'
 import { type Answer, PASSWORD, type Person, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()
@@ -169,7 +169,7 @@ test('switching opens a session of its own in another organization of mine', asy
 test('expired sessions are deleted, and nothing else', async () => {
   const [gone, kept] = [await registerPerson(app), await registerPerson(app)]
   await db.execute(sql`UPDATE sessions SET expires_at = now() - interval '25 hours' WHERE user_id = ${gone.id}`)
-  await forgetEndedSessions(db)
+  await deleteExpiredRows(db)
   const sessionsOf = async (person: Person) =>
     (
       await db.query(

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { script, sql } from '../../src/database/database.ts'
+import { NIL_UUID } from '../../src/database/lists.ts'
 import { type Claim, claim } from '../../src/runs/claim.ts'
 import { finishSuccess } from '../../src/runs/finish.ts'
 import { SECRET } from '../harness/app.ts'
-import { claimRuns, FIRST } from '../harness/claims.ts'
+import { claimRuns } from '../harness/claims.ts'
 import { startDatabaseProxy } from '../harness/database-proxy.ts'
 import { startEngine } from '../harness/engine.ts'
 import { environment, makeDataDir, runSluice } from '../harness/service.ts'
@@ -14,7 +15,7 @@ import { environment, makeDataDir, runSluice } from '../harness/service.ts'
 const engine = await startEngine({ RUN_LEASE_SECONDS: '3' })
 const { db } = engine.services
 const outcome = { output: null, cursor: null, records_read: 1, records_written: 1, bytes_written: 1 }
-const request = (free: number, after = FIRST) => ({
+const request = (free: number, after = NIL_UUID) => ({
   worker: 'test',
   free,
   perOrganization: 4,
@@ -111,7 +112,7 @@ test('a claim reads little, whatever the statistics say', async () => {
 /** The number of pages that one claim reads. */
 async function countBuffers(): Promise<number> {
   const explain = script(
-    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM claim_runs('test', 8, 4, 60, '${FIRST}'::uuid)`,
+    `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM claim_runs('test', 8, 4, 60, '${NIL_UUID}'::uuid)`,
   )
   // The first one also reads the catalog.
   await db.control.first(explain)

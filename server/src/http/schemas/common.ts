@@ -1,6 +1,7 @@
 /** Pieces that many routes share. A route's schema gives its types, its validation, its serialisation and its documentation. */
 import { type Static, type TSchema, Type } from 'typebox'
 import { catalogue, type ErrorCode } from '../../errors.ts'
+import { LONGEST_NAME } from '../../tenancy/names.ts'
 import { ROLES } from '../../tenancy/permissions.ts'
 
 export const Uuid = Type.String({ format: 'uuid' })
@@ -27,7 +28,7 @@ export const ruleOf = (pattern: string): string => patternRules.get(pattern) ?? 
 
 export const NOT_BLANK = patternOf('\\S', 'must not be blank')
 /** A text for people: not empty, not blank, not endless. */
-export const Name = Type.String({ minLength: 1, maxLength: 200, pattern: NOT_BLANK })
+export const Name = Type.String({ minLength: 1, maxLength: LONGEST_NAME, pattern: NOT_BLANK })
 export const Description = Type.String({ maxLength: 2000 })
 export const Email = Type.String({
   maxLength: 254,

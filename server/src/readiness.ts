@@ -3,8 +3,8 @@
  * being processed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { BlobStore } from '../blobs/blobs.ts'
-import { type Database, sql } from '../database/database.ts'
+import type { BlobStore } from './blobs/blobs.ts'
+import { type Database, sql } from './database/database.ts'
 
 /** What the roles of this process report. */
 export interface RoleState {

@@ -1,0 +1,2 @@
+/** The maximum length of a name that a person gives: of a pipeline, a domain, a key. */
+export const LONGEST_NAME = 200
