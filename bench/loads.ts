@@ -8,7 +8,7 @@
  */
 import './lib/help.ts'
 import { fork } from 'node:child_process'
-import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -36,6 +36,7 @@ interface Task {
 
 interface Figure {
   ms: number
+  cpuMs: number
   peakMb: number
 }
 
@@ -84,7 +85,7 @@ async function execute(
 ): Promise<void> {
   const bench = await openRunBench()
   const rowsFile = path.join(task.folder, 'rows.jsonl')
-  const outputs = { [runId]: [{ key: 'rows.jsonl', size: 0 }] }
+  const outputs = { [runId]: [{ key: 'rows.jsonl', size: statSync(rowsFile).size }] }
   const blobs = {
     ...bench.blobs,
     read: async (key: string, range?: { start: number; end: number }) =>
@@ -104,9 +105,10 @@ async function measure(task: Task): Promise<Figure> {
   const began = performance.now()
   await { bare, ours }[whose][what]!(task, client)
   const ms = performance.now() - began
+  const { user, system } = process.cpuUsage()
   await client.end()
   const peakMb = Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]) / 1024
-  return { ms, peakMb }
+  return { ms, cpuMs: (user + system) / 1000, peakMb }
 }
 
 function measureApart(task: Task): Promise<Figure> {
@@ -162,6 +164,7 @@ async function compare(): Promise<void> {
           ratio: bareMs / oursMs,
           rows_per_second: Math.round(rows / (oursMs / 1000)),
           bare_rows_per_second: Math.round(rows / (bareMs / 1000)),
+          cpu_seconds: median(taken.ours.map(({ cpuMs }) => cpuMs)) / 1000,
           peak_mb: Math.round(Math.max(...taken.ours.map(({ peakMb }) => peakMb))),
         },
         `ratio at least ${least}, at most 256 MB`,

@@ -16,8 +16,17 @@ export const outputPath = (run: RunIdentity, extension: string): string => `${ru
 
 export const logKey = (run: RunIdentity): string => `${runPrefix(run)}log.json.gz`
 
+/** The key of an output that a conversion wrote, which replaces the stage. Compressed, it gets the ending of a part. */
+export const convertedKey = (prefix: string, attempt: number): string => `${prefix}${attempt}-output.part`
+
+export const isConverted = (key: string): boolean => /-output\.part(\.zst)?$/.test(key)
+
+const PART_NAME = /^[\w-]+\.part(\.zst)?$/
+
+export const isPartKey = (key: string): boolean => PART_NAME.test(key.slice(key.lastIndexOf('/') + 1))
+
 /** Parts are directly under the run's own prefix; nothing else is a part. */
 export function isOwnPart(run: RunIdentity, key: unknown): boolean {
   const prefix = runPrefix(run)
-  return typeof key === 'string' && key.startsWith(prefix) && /^[\w-]+\.part$/.test(key.slice(prefix.length))
+  return typeof key === 'string' && key.startsWith(prefix) && PART_NAME.test(key.slice(prefix.length))
 }

@@ -167,7 +167,7 @@ export const settings = {
   ORG_STORAGE_GB: {
     ...optional(integer(1, 1_000_000)),
     shown: 'no limit',
-    about: 'The maximum storage for the outputs of one organization.',
+    about: 'The maximum storage for the outputs of one organization, compressed as they are stored.',
   },
   CELL_MEMORY_MB: { ...integer(64, 65_536), default: 512, about: 'Memory of one Python cell.' },
   CELL_CPU_SECONDS: { ...integer(1, 1_000_000), default: 3600, about: 'CPU time of one run of a custom source.' },

@@ -3,13 +3,12 @@
  * saves such a source in a pipeline must be able to read the run.
  */
 
+import type { StoredPart } from '../blobs/parts.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import { visibleDomain } from '../tenancy/visibility.ts'
-
-export type OutputParts = { key: string; size: number }[]
 
 /**
  * The parts of the requested runs' outputs by run id. Outputs that may not be read are left out, and so is
@@ -20,9 +19,9 @@ export async function findReadableParts(
   db: Queryable,
   organizationId: string,
   runIds: readonly string[],
-): Promise<Record<string, OutputParts>> {
+): Promise<Record<string, StoredPart[]>> {
   if (runIds.length === 0) return {}
-  const rows = await db.query<{ id: string; output_parts: OutputParts }>(sql`
+  const rows = await db.query<{ id: string; output_parts: StoredPart[] }>(sql`
     SELECT id, output_parts FROM runs
      WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL
        AND output_type <> 'text/tab-separated-values'`)

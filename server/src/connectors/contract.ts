@@ -38,6 +38,7 @@
  */
 import type { Static, TObject, TSchema } from 'typebox'
 import type { BlobStore } from '../blobs/blobs.ts'
+import type { StoredPart } from '../blobs/parts.ts'
 import type { Egress, StreamAnswer, WholeAnswer, WholeRequest } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
 import type { ColumnType } from './types/column-types.ts'
@@ -156,8 +157,8 @@ export interface Context<Settings = Record<string, unknown>> {
 }
 
 export interface OutputReader {
-  /** The blobs that make up the output of a run of this organization, in order, or null if there are none. */
-  parts(runId: string): { key: string; size: number }[] | null
+  /** The parts of the output of a run of this organization, in order, or null if there are none; readParts opens them. */
+  parts(runId: string): StoredPart[] | null
   blobs: BlobStore
 }
 

@@ -352,6 +352,7 @@ CREATE TABLE runs (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   started_at timestamp with time zone,
   finished_at timestamp with time zone,
+  output_stored_bytes bigint,
   used_config_id uuid,
   CONSTRAINT runs_pkey PRIMARY KEY (id),
   CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
@@ -668,7 +669,7 @@ CREATE OR REPLACE FUNCTION public.note_removed_outputs()
 AS $function$
 BEGIN
   UPDATE organization_storage s SET stored_bytes = s.stored_bytes - g.bytes
-    FROM (SELECT organization_id, sum(output_file_size) AS bytes FROM gone WHERE output_file_size IS NOT NULL GROUP BY organization_id) g
+    FROM (SELECT organization_id, sum(coalesce(output_stored_bytes, output_file_size)) AS bytes FROM gone WHERE output_file_size IS NOT NULL GROUP BY organization_id) g
    WHERE s.organization_id = g.organization_id;
   RETURN NULL;
 END $function$
@@ -679,7 +680,10 @@ CREATE OR REPLACE FUNCTION public.note_stored_output()
  LANGUAGE plpgsql
 AS $function$
 DECLARE
-  change bigint := coalesce(NEW.output_file_size, 0) - coalesce(OLD.output_file_size, 0);
+  -- An output is there if it has a size.
+  before bigint := CASE WHEN OLD.output_file_size IS NULL THEN 0 ELSE coalesce(OLD.output_stored_bytes, OLD.output_file_size) END;
+  after bigint := CASE WHEN NEW.output_file_size IS NULL THEN 0 ELSE coalesce(NEW.output_stored_bytes, NEW.output_file_size) END;
+  change bigint := after - before;
 BEGIN
   UPDATE organization_storage SET stored_bytes = stored_bytes + change WHERE organization_id = NEW.organization_id;
   IF NOT FOUND AND change > 0 THEN

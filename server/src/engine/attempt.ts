@@ -61,7 +61,7 @@ function chooseStage(job: Job, host: Host, endpoints: Endpoints): Stage {
     blobs: host.blobs,
     prefix: prefixOf(job),
     attempt: job.attempt,
-    gzip: shape.format === 'jsonl' && shape.compression === 'gzip',
+    packing: shape.format === 'jsonl' && shape.compression === 'gzip' ? 'gzip' : 'zstd',
   })
 }
 

@@ -3,10 +3,11 @@ import { createReadStream } from 'node:fs'
 import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
-import type { BlobStore, BlobWriter } from '../blobs/blobs.ts'
+import type { BlobStore } from '../blobs/blobs.ts'
 import { KEPT_FREE_BYTES, watchSpace } from '../blobs/disk-space.ts'
+import { readParts } from '../blobs/part-reader.ts'
+import { openPartWriter } from '../blobs/part-writer.ts'
+import type { StoredPart } from '../blobs/parts.ts'
 import { type Column, ConnectorError, type OutputShape, type RunLog } from '../connectors/contract.ts'
 import { openEngine, quoteName, quoteText } from '../connectors/duckdb.ts'
 import { cutLines } from '../json/lines.ts'
@@ -16,8 +17,8 @@ import { chooseOutputColumns, type OutputColumn } from './output-columns.ts'
 
 interface Conversion {
   blobs: BlobStore
-  /** Blobs with JSON lines, in order. */
-  parts: readonly { key: string; size: number }[]
+  /** JSON lines, in order. */
+  parts: readonly StoredPart[]
   /** Where the result goes. */
   key: string
   shape: OutputShape
@@ -34,12 +35,11 @@ interface Conversion {
 }
 
 interface Converted {
-  size: number
+  part: StoredPart
   columns: Column[]
 }
 
 const WRITE_BYTES = 1024 * 1024
-const compress = promisify(gzip)
 
 export async function convertParts(conversion: Conversion): Promise<Converted> {
   const finder = createColumnFinder()
@@ -47,16 +47,10 @@ export async function convertParts(conversion: Conversion): Promise<Converted> {
   const { columns, texts } = chooseOutputColumns(conversion.columns, finder.columns(), conversion.kept)
   const isParquet = conversion.shape.format === 'parquet'
   if (isParquet) for (const column of texts) warnOfText(conversion.log, column)
-  const writer = await conversion.blobs.writer(conversion.key)
-  try {
-    if (isParquet) await writeParquet(conversion, columns, finder.longest(), writer)
-    else await writeCsv(conversion, columns, writer)
-    const { size } = await writer.finish()
-    return { size, columns: columns.map(({ name, type }) => ({ name, type })) }
-  } catch (error) {
-    await writer.abort()
-    throw error
-  }
+  const part = isParquet
+    ? await writeParquet(conversion, columns, finder.longest())
+    : await writeCsv(conversion, columns)
+  return { part, columns: columns.map(({ name, type }) => ({ name, type })) }
 }
 
 function warnOfText(log: RunLog, { name, type }: Column): void {
@@ -64,11 +58,9 @@ function warnOfText(log: RunLog, { name, type }: Column): void {
 }
 
 async function* readPages({ blobs, parts, signal }: Conversion): AsyncGenerator<Buffer> {
-  for (const part of parts) {
-    for await (const page of cutLines(await blobs.read(part.key))) {
-      signal.throwIfAborted()
-      yield page
-    }
+  for await (const page of cutLines(readParts(blobs, parts))) {
+    signal.throwIfAborted()
+    yield page
   }
 }
 
@@ -90,11 +82,16 @@ async function* csvPages(conversion: Conversion, columns: readonly OutputColumn[
   if (bytes > 0) yield Buffer.concat(gathered)
 }
 
-/** With gzip every block is a separate member, which is a valid file and keeps memory flat. */
-async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[], writer: BlobWriter): Promise<void> {
-  for await (const block of csvPages(conversion, columns)) {
-    await writer.write(conversion.shape.compression === 'gzip' ? await compress(block) : block)
+async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[]): Promise<StoredPart> {
+  const { blobs, key, shape } = conversion
+  const writer = openPartWriter(blobs, key, shape.compression === 'gzip' ? 'gzip' : 'zstd')
+  try {
+    for await (const block of csvPages(conversion, columns)) await writer.write(block)
+  } catch (error) {
+    await writer.abort()
+    throw error
   }
+  return writer.finish()
 }
 
 /** Goes through a CSV file that we write: DuckDB reads every cell as text and casts it only if nothing is lost. */
@@ -102,8 +99,7 @@ async function writeParquet(
   conversion: Conversion,
   columns: readonly OutputColumn[],
   longest: number,
-  writer: BlobWriter,
-): Promise<void> {
+): Promise<StoredPart> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-convert-'))
   try {
     const input = join(folder, 'rows.csv')
@@ -118,9 +114,21 @@ async function writeParquet(
     } finally {
       engine.close()
     }
-    for await (const chunk of createReadStream(output, { highWaterMark: WRITE_BYTES })) await writer.write(chunk)
+    return await storeFile(conversion, output)
   } finally {
     await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Unchanged: Parquet is compressed already. */
+async function storeFile({ blobs, key }: Conversion, path: string): Promise<StoredPart> {
+  const writer = await blobs.writer(key)
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: WRITE_BYTES })) await writer.write(chunk)
+    return { key, ...(await writer.finish()) }
+  } catch (error) {
+    await writer.abort()
+    throw error
   }
 }
 

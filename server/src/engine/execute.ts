@@ -9,6 +9,7 @@
  * A crash between any two of these leaves a mark that says how far the destination came, and parts that reach at least
  * as far; resume-point.ts uses both to decide where the next attempt starts. Each arrow has a fault point before and after it.
  */
+import { convertedKey } from '../blobs/run-keys.ts'
 import { type Column, ConnectorError, type Load, type Reading } from '../connectors/contract.ts'
 import { type Attempt, blame, openAttempt, prefixOf, step } from './attempt.ts'
 import { createChannel } from './channel.ts'
@@ -128,7 +129,7 @@ async function makeOutput(attempt: Attempt): Promise<Output | null> {
   return step(host, 'output', () =>
     finishOutput({
       blobs: host.blobs,
-      key: `${prefixOf(job)}${job.attempt}-output.part`,
+      key: convertedKey(prefixOf(job), job.attempt),
       shape: outputShape(endpoints),
       encoding,
       columns: attempt.columns,

@@ -4,6 +4,7 @@
  */
 
 import type { BlobStore } from '../blobs/blobs.ts'
+import type { StoredPart } from '../blobs/parts.ts'
 import type {
   Authentication,
   Column,
@@ -19,10 +20,8 @@ import type { Json } from '../json/json.ts'
 import type { Fingerprint } from './fingerprint.ts'
 
 /** A piece of the stage: a durable object in the blob store, with the checkpoint that lists it. */
-export interface Part {
+export interface Part extends StoredPart {
   checkpoint: number
-  key: string
-  size: number
   records: number
 }
 
@@ -75,7 +74,7 @@ export interface Job {
   /** Kept under this same fingerprint. */
   schema: Column[] | null
   /** Outputs that the source may read, by run id. */
-  outputs: Record<string, { key: string; size: number }[]>
+  outputs: Record<string, StoredPart[]>
 }
 
 export interface Host {

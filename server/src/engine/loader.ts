@@ -3,12 +3,13 @@
  *
  *   part durable → checkpoint saved with us → committed in the destination → next page
  */
+import { readParts } from '../blobs/part-reader.ts'
 import { ConnectorError, type Load } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { cutLines } from '../json/lines.ts'
 import { type Attempt, blame, step } from './attempt.ts'
 import type { Channel } from './channel.ts'
-import type { Counts, Job } from './job.ts'
+import type { Counts, Job, Part } from './job.ts'
 import type { Item, PendingCheckpoint } from './reader.ts'
 import { type DoubtfulBatch, type Point, writePoint } from './resume-point.ts'
 import { findStateFault } from './state-limits.ts'
@@ -38,15 +39,21 @@ export async function loadPages(
 async function sendAgain(attempt: Attempt, load: Load, batch: DoubtfulBatch): Promise<void> {
   const { host } = attempt
   host.mayBegin()
-  for (const part of batch.parts) {
-    const bytes = await host.blobs.read(part.key).catch(blame(host, 'internal'))
-    for await (const lines of cutLines(bytes)) {
-      const page = { bytes: lines, records: countLines(lines) }
-      await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
-    }
+  for await (const bytes of readLines(attempt, batch.parts)) {
+    const page = { bytes, records: countLines(bytes) }
+    await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
   }
   await step(host, 'commit', () => load.commit(batch.checkpoint, batch.cursor)).catch(blame(host, 'destination'))
   attempt.checkpoint = batch.checkpoint
+}
+
+/** What cannot be read back is our fault, not that of the destination. */
+async function* readLines({ host }: Attempt, parts: readonly Part[]): AsyncGenerator<Buffer> {
+  try {
+    yield* cutLines(readParts(host.blobs, parts))
+  } catch (error) {
+    blame(host, 'internal')(error)
+  }
 }
 
 function countLines(bytes: Buffer): number {

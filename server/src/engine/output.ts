@@ -41,11 +41,12 @@ export async function finishOutput(request: OutputRequest): Promise<Output> {
   const converted = await convertParts(request)
   request.keepColumns(converted.columns)
   const records = parts.reduce((sum, part) => sum + part.records, 0)
-  const part: Part = { checkpoint: request.checkpoint, key: request.key, size: converted.size, records }
+  const part: Part = { checkpoint: request.checkpoint, ...converted.part, records }
+  const { size: convertedSize } = part
   if (shape.format === 'parquet') {
-    return { parts: [part], extension: 'parquet', content_type: 'application/vnd.apache.parquet', size: converted.size }
+    return { parts: [part], extension: 'parquet', content_type: 'application/vnd.apache.parquet', size: convertedSize }
   }
   return shape.compression === 'gzip'
-    ? { parts: [part], extension: 'csv.gz', content_type: 'application/gzip', size: converted.size }
-    : { parts: [part], extension: 'csv', content_type: 'text/csv', size: converted.size }
+    ? { parts: [part], extension: 'csv.gz', content_type: 'application/gzip', size: convertedSize }
+    : { parts: [part], extension: 'csv', content_type: 'text/csv', size: convertedSize }
 }

@@ -1,5 +1,6 @@
 /** The sentences of a run's log: what is read, how much, how fast, and what the next run does. */
 
+import { sumStored } from '../blobs/parts.ts'
 import type { Endpoints } from './endpoints.ts'
 import { describeChanges, describeOldRows } from './fingerprint.ts'
 import type { Counts, Host, Job, Output } from './job.ts'
@@ -83,7 +84,8 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       log.info(
         `Read ${formatCount(counts.records_read, 'record')} (${formatBytes(counts.bytes_written)}) in ${formatDuration(ms)}${how}.`,
       )
-      if (output) log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}.`)
+      if (output)
+        log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}${howStored(output)}.`)
       else if (!job.keep_output) log.info('No output is kept, as the pipeline requests.')
       log.info(
         job.sync.mode === 'incremental'
@@ -92,4 +94,10 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       )
     },
   }
+}
+
+/** What keeping it costs. */
+function howStored({ parts, size }: Output): string {
+  const stored = sumStored(parts)
+  return stored === size ? '' : `, stored in ${formatBytes(stored)}`
 }

@@ -8,6 +8,7 @@
  */
 
 import type { BlobSettings } from '../blobs/open.ts'
+import type { StoredPart } from '../blobs/parts.ts'
 import type { CellSettings } from '../cell/settings.ts'
 import type { Authentication, Column, FailureKind } from '../connectors/contract.ts'
 import type { Listener } from '../egress/guard.ts'
@@ -50,7 +51,7 @@ export type ProbedEndpoint =
 /** Outputs of earlier runs that a source names, with blob store access. Only handed over if a source reads them. */
 export interface ReadableOutputs {
   /** By run id. */
-  parts: Record<string, { key: string; size: number }[]>
+  parts: Record<string, StoredPart[]>
   blobs: BlobSettings
 }
 

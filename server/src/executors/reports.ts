@@ -5,6 +5,7 @@
  */
 
 import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
+import { isPossible } from '../blobs/seek-table.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isColumnType } from '../connectors/types/column-types.ts'
 import type { Counts, Output, Part } from '../engine/job.ts'
@@ -72,7 +73,13 @@ function findPartFault(run: RunIdentity, parts: readonly Part[]): string | null 
   const own = parts.every(
     ({ key, size, records, checkpoint }) => isOwnPart(run, key) && [size, records, checkpoint].every(isCount),
   )
-  return own ? null : 'a part that is not of this run'
+  if (!own) return 'a part that is not of this run'
+  return parts.every(hasPossibleSizes) ? null : 'the stored size of a part'
+}
+
+function hasPossibleSizes({ key, size, stored_bytes }: Part): boolean {
+  if (stored_bytes === undefined) return !key.endsWith('.zst')
+  return key.endsWith('.zst') && isCount(stored_bytes) && isPossible(size, stored_bytes)
 }
 
 function findOutputFault(run: RunIdentity, { parts, size, extension, content_type }: Output): string | null {

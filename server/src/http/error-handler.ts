@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify'
 import { BlobStoreUnavailable } from '../blobs/blobs.ts'
 import { DiskFull } from '../blobs/disk-space.ts'
+import { DamagedPart } from '../blobs/parts.ts'
 import { hintAtKnown } from '../connectors/settings/settings.ts'
 import { isDatabaseError } from '../database/database.ts'
 import { DatabaseUnavailable } from '../database/unreachable.ts'
@@ -49,6 +50,8 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
 
 function toAppError(error: FastifyError | AppError | Error): AppError {
   if (error instanceof AppError) return error
+  if (error instanceof DamagedPart)
+    return new AppError('internal', 'The stored output is damaged and cannot be served; run the pipeline again')
   const unavailable = explainUnavailable(error)
   if (unavailable !== null) return new AppError('unavailable', unavailable, { 'Retry-After': '5' })
   if ('validation' in error && error.validation) return new AppError('invalid_input', describeFault(error))

@@ -129,7 +129,7 @@ const run = Type.Object(
     keep_output: Type.Optional(
       Type.Boolean(
         about(
-          'Whether the records are kept as the output of the run. They take as much room in the object store as the records have bytes, for RUN_RETENTION_DAYS, and count towards ORG_STORAGE_GB. false: nothing of the data stays with the service after the run, and output_file is null.',
+          'Whether the records are kept as the output of the run, for RUN_RETENTION_DAYS. They are stored compressed, in a quarter to an eighth of their size as a rule, and what they take counts towards ORG_STORAGE_GB; the log of the run says how much that is. false: nothing of the data stays with the service after the run, and output_file is null.',
           'true',
           false,
         ),

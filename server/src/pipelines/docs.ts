@@ -53,9 +53,14 @@ starts over otherwise; nothing is loaded twice either way. The cursor of an incr
 A worker that is lost costs no attempt: another one takes the run over within 30 seconds, three times at most. A short outage of the
 service's own database, of the object store or of a destination is waited out within the attempt.
 
-Outputs are what \`GET /api/pipelines/runs/{run_id}/output\` serves. Set \`keep_output\` to false where the destination is the only
-place that should have the data, or where the room matters more than looking at it later. With the \`file\` destination nothing
-is left then: its file is the output.
+Outputs are what \`GET /api/pipelines/runs/{run_id}/output\` serves. What one costs: its room in the object store and about two
+seconds of CPU per gigabyte of records. JSON lines, CSV and tab-separated text are stored compressed; Parquet and gzip files are
+compressed already and stored as they are. Only what is stored counts, and the log says both: "The output is a jsonl file of 255 MB,
+stored in 33 MB." Everything else is as if it were stored plain: \`output_file_size\`, \`Content-Length\`, ranges and bytes are those
+of the plain file.
+
+Set \`keep_output\` to false where the destination is the only place that should have the data, or where the room matters more than
+looking at it later. With the \`file\` destination nothing is left then: its file is the output.
 
 ## Beside the config
 

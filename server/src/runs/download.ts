@@ -5,6 +5,8 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { BlobStore } from '../blobs/blobs.ts'
+import { type ByteRange, readPart } from '../blobs/part-reader.ts'
+import type { StoredPart } from '../blobs/parts.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
@@ -23,7 +25,7 @@ export interface OutputFile {
   output_file: string
   output_file_size: number
   output_type: string
-  output_parts: { key: string; size: number }[]
+  output_parts: StoredPart[]
 }
 
 const output = sql`
@@ -87,12 +89,6 @@ function requireOutput(file: OutputFile): OutputFile {
   return file
 }
 
-export interface ByteRange {
-  start: number
-  /** Inclusive. */
-  end: number
-}
-
 /** Parses a single byte range. Null: the whole file. */
 export function parseRange(header: string | undefined, size: number): ByteRange | null {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '')
@@ -122,16 +118,12 @@ export async function streamOutput(blobs: BlobStore, file: OutputFile, range: By
   return stream.once('close', () => void pieces.return(undefined))
 }
 
-async function* readParts(
-  blobs: BlobStore,
-  parts: OutputFile['output_parts'],
-  range: ByteRange,
-): AsyncGenerator<Buffer> {
+async function* readParts(blobs: BlobStore, parts: readonly StoredPart[], range: ByteRange): AsyncGenerator<Buffer> {
   let offset = 0
   for (const part of parts) {
     const start = Math.max(range.start - offset, 0)
     const end = Math.min(range.end - offset, part.size - 1)
-    if (start <= end) for await (const piece of await blobs.read(part.key, { start, end })) yield piece as Buffer
+    if (start <= end) yield* readPart(blobs, part, { start, end })
     offset += part.size
     if (offset > range.end) return
   }

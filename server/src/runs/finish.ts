@@ -2,7 +2,8 @@
  * How an attempt ends. Each function is one statement around a conditional update that names the attempt; false means
  * that the run was no longer ours (cancelled, or taken over) and nothing changed.
  */
-import { outputPath } from '../blobs/run-keys.ts'
+import { sumStored } from '../blobs/parts.ts'
+import { isConverted, outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isoText, type Queryable, type Statement, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
@@ -78,8 +79,9 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
     UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
            records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
            output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
-           output_parts = ${output && JSON.stringify(output.parts.map(({ key, size }) => ({ key, size })))}, output_type = ${output?.content_type ?? null},
-           stage_left = ${run.attempt > 1 || output?.parts.some((part) => part.key.endsWith('-output.part')) === true}
+           output_parts = ${output && JSON.stringify(output.parts.map(({ key, size, stored_bytes }) => ({ key, size, stored_bytes })))},
+           output_stored_bytes = ${output && sumStored(output.parts)}, output_type = ${output?.content_type ?? null},
+           stage_left = ${run.attempt > 1 || output?.parts.some((part) => isConverted(part.key)) === true}
      WHERE ${isHeld(run)}`
   const state =
     incremental && outcome.cursor !== null

@@ -1,4 +1,8 @@
-/** ORG_STORAGE_GB: the limit for the outputs of an organization in the blob store. */
+/**
+ * ORG_STORAGE_GB: the limit for the outputs of an organization in the blob store. What counts is what they take there,
+ * compressed, because that is what the operator pays for.
+ */
+import { type StoredPart, sumStored } from '../blobs/parts.ts'
 import { sql } from '../database/database.ts'
 import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import type { ClaimedRun } from './claim.ts'
@@ -8,11 +12,11 @@ import type { WorkerServices } from './worker-services.ts'
 export async function findQuotaFault(
   { db, config }: WorkerServices,
   run: ClaimedRun,
-  parts: readonly { size: number }[],
+  parts: readonly StoredPart[],
 ): Promise<string | null> {
   const gigabytes = config.ORG_STORAGE_GB
   if (gigabytes === undefined) return null
-  const own = parts.reduce((sum, part) => sum + part.size, 0)
+  const own = sumStored(parts)
   const row = await untilDatabaseAnswers(() =>
     db.control.first<{ stored_bytes: number }>(
       sql`SELECT stored_bytes FROM organization_storage WHERE organization_id = ${run.organization_id}`,

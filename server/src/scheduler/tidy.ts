@@ -121,8 +121,7 @@ export function removeLeftStages(services: TidyServices): Promise<number> {
       forEachFairly(
         page,
         async (run) => {
-          const keep = (run.output_parts ?? []).map((part) => ({ ...part, checkpoint: 0, size: 0, records: 0 }))
-          await removeStrayParts(blobs, runPrefix(run), keep)
+          await removeStrayParts(blobs, runPrefix(run), run.output_parts ?? [])
           await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
         },
         report(services, 'parts of a run could not be removed'),
@@ -148,7 +147,7 @@ export function expireOutputs(services: TidyServices, days: number): Promise<num
         async (run) => {
           await removePrefix(blobs, runPrefix(run))
           await db.execute(sql`
-            UPDATE runs SET output_file = NULL, output_file_size = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
+            UPDATE runs SET output_file = NULL, output_file_size = NULL, output_stored_bytes = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
         },
         report(services, 'the output of a run could not be removed'),
       ),

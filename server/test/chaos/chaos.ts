@@ -13,6 +13,8 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { pino } from 'pino'
+import { readParts } from '../../src/blobs/part-reader.ts'
+import type { StoredPart } from '../../src/blobs/parts.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Page, ReadContext } from '../../src/connectors/contract.ts'
 import { findSource } from '../../src/connectors/registry.ts'
@@ -324,7 +326,7 @@ async function verify(
     pipeline_id: string
     status: string
     error: string | null
-    output_parts: { key: string }[] | null
+    output_parts: StoredPart[] | null
   }>(sql`SELECT id, pipeline_id, status, error, output_parts FROM runs ORDER BY seq`)
   let resumed = 0
   for (const run of runs) {
@@ -334,8 +336,7 @@ async function verify(
     resumed += log.body.split('Resuming after checkpoint').length - 1
     if (run.status === 'success') {
       const hash = createHash('sha256')
-      for (const { key } of run.output_parts!)
-        for await (const piece of await blobs.read(key)) hash.update(piece as Buffer)
+      for await (const piece of readParts(blobs, run.output_parts!)) hash.update(piece)
       assert.equal(
         hash.digest('hex'),
         expected[pipelines.indexOf(run.pipeline_id)],

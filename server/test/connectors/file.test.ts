@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { type Column, ConnectorError, type Source } from '../../src/connectors/contract.ts'
@@ -398,9 +399,29 @@ describe('the place of a file', () => {
   it('may be the output of a run of the same organization, as the worker passed it on', async () => {
     const { outcome } = await write(plainRows(500), {})
     const run_id = '11111111-2222-4333-8444-555555555555'
-    const parts = outcome.output!.parts.map(({ key, size }) => ({ key, size }))
-    assertSameRows(await read({ run_id }, { [run_id]: parts }), plainRows(500))
+    assertSameRows(await read({ run_id }, { [run_id]: outcome.output!.parts }), plainRows(500))
     await fails({ run_id }, 'config', /has no readable output/)
+  })
+
+  it('may be an output that an older version stored plain', async () => {
+    const run_id = '11111111-2222-4333-8444-555555555555'
+    const key = 'o/runs/r/old-1.part'
+    const bytes = Buffer.from(`${plainRows(500).join('\n')}\n`)
+    await bench.blobs.put(key, bytes)
+    assertSameRows(await read({ run_id }, { [run_id]: [{ key, size: bytes.length }] }), plainRows(500))
+  })
+
+  it('may be an output whose blob is damaged, which is never read as a shorter file', async () => {
+    const { outcome } = await write(plainRows(500), {})
+    const run_id = '11111111-2222-4333-8444-555555555555'
+    const [part] = outcome.output!.parts
+    const stored = await buffer(await bench.blobs.read(part!.key))
+    stored[20]! ^= 0xff
+    await bench.blobs.put(part!.key, stored)
+    await assert.rejects(read({ run_id }, { [run_id]: [part!] }), /The output cannot be read: The stored part/)
+    await bench.blobs.put('o/runs/r/old-2.part', Buffer.from('{"id":1}\n'))
+    const cut = { key: 'o/runs/r/old-2.part', size: 18 }
+    await assert.rejects(read({ run_id }, { [run_id]: [cut] }), /does not have the size that its run lists/)
   })
 
   it('must be exactly one, and must answer', async () => {

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { runPrefix } from '../../src/blobs/run-keys.ts'
 import { ConnectorError, type Destination, type Page, type Source } from '../../src/connectors/contract.ts'
 import { fileDestination } from '../../src/connectors/file/destination.ts'
+import type { Part } from '../../src/engine/job.ts'
 import { removeStrayParts } from '../../src/engine/stage.ts'
 import { plainRows } from '../harness/conformance.ts'
 import { lineSource } from '../harness/line-source.ts'
@@ -110,6 +111,29 @@ describe('a checkpoint', () => {
     assert.equal(outcome.bytes_written, outcome.output?.size)
     assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
     assert.match(attempt.log.join(), /Resuming after checkpoint 4, with 80 records already loaded/)
+  })
+
+  it('of an older version, whose parts are stored plain, is continued with compressed ones', async () => {
+    const rows = plainRows(95)
+    const doomed = bench.job({ source: lineSource(rows, { pageRecords: 10 }), destination: { name: 'file' } })
+    assert.ok(await bench.crash(doomed, 'commit:after', 4, { checkpointRecords: 20 }))
+    const again = bench.again(doomed)
+    const old: Part[] = []
+    for (const part of again.resume!.parts) {
+      const { checkpoint, records, size } = part
+      const key = part.key.replace(/\.zst$/, '')
+      await bench.blobs.put(key, await bench.readParts([part]))
+      old.push({ checkpoint, records, size, key })
+    }
+    await bench.blobs.delete(again.resume!.parts.map(({ key }) => key))
+    again.resume!.parts = old
+    const outcome = await bench.run(again, { checkpointRecords: 20 })
+    assert.deepEqual(
+      outcome.output?.parts.map(({ key, stored_bytes }) => [key.endsWith('.zst'), stored_bytes !== undefined]),
+      [...Array(4).fill([false, false]), [true, true]],
+    )
+    assert.deepEqual(lines(await bench.readOutput(outcome)), rows)
+    assert.equal(outcome.output?.size, Buffer.byteLength(`${rows.join('\n')}\n`))
   })
 
   it('is not saved by an attempt that lost its run, and its parts are swept', async () => {

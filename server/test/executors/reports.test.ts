@@ -65,6 +65,13 @@ test('invalid reports, and those that cannot be stored, fail the run', async () 
   const output = (change: object) => success((run) => ({ output: { ...outcomeOf(run).output, ...change } }))
   const parts = (key: (run: ClaimedRun) => string) =>
     success((run) => ({ output: { ...outcomeOf(run).output, parts: [{ ...partOf(run), key: key(run) }] } }))
+  const stored =
+    (change: object, name = '1-1.part.zst') =>
+    (run: ClaimedRun) => {
+      const part = { ...partOf(run, name), ...change }
+      const { output } = outcomeOf(run)
+      return success(() => ({ output: { ...output, parts: [part], size: part.size } }))(run)
+    }
   const checkpoint = (change: object) => () => ({
     type: 'checkpoint',
     id: 1,
@@ -76,6 +83,12 @@ test('invalid reports, and those that cannot be stored, fail the run', async () 
     ['a way out of its folder', parts((run) => partOf(run, `../${other}/1-1.part`).key)],
     ['what is no part', parts((run) => partOf(run, 'log.json.gz').key)],
     ['another size', output({ size: 1_000_000 })],
+    ['a compressed part without its stored size', stored({})],
+    ['a stored size that is no count', stored({ stored_bytes: -1 })],
+    ['a stored size that is nothing', stored({ stored_bytes: null })],
+    ['a stored size that cannot hold the table', stored({ stored_bytes: 24 })],
+    ['a part that is larger than any', stored({ size: 2 ** 50, stored_bytes: 2 ** 50 })],
+    ['a stored size of a part that is not compressed', stored({ stored_bytes: 1000 }, '1-1.part')],
     ['a header in the content type', output({ content_type: 'text/html\r\nSet-Cookie: a=b' })],
     ['a path in the extension', output({ extension: '../../x' })],
     ['a count that is none', success(() => ({ records_read: Number.NaN }))],
@@ -98,6 +111,14 @@ test('invalid reports, and those that cannot be stored, fail the run', async () 
     const { row } = await supervise(() => nothing)
     assert.equal(row.status, 'failed', JSON.stringify(nothing))
   }
+})
+
+test('a compressed part with possible sizes is valid', async () => {
+  const { row } = await supervise((run) => {
+    const output = { ...outcomeOf(run).output, parts: [{ ...partOf(run, '1-1.part.zst'), stored_bytes: 25 }] }
+    return { type: 'success', reusable: true, outcome: { ...outcomeOf(run), output } }
+  })
+  assert.deepEqual([row.status, row.error], ['success', null])
 })
 
 test('a state with a backslash before u0000 is valid', async () => {

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import type { BlobStore } from '../../src/blobs/blobs.ts'
 import { createLocalBlobs } from '../../src/blobs/local.ts'
+import { readParts } from '../../src/blobs/part-reader.ts'
 import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { RefreshTokens } from '../../src/connectors/authentication/refresh-tokens.ts'
 import { type Column, ConnectorError, type Destination, type Source, type Sync } from '../../src/connectors/contract.ts'
@@ -249,18 +250,12 @@ export async function openRunBench(): Promise<RunBench> {
       return reached
     },
 
-    readOutput: (outcome) => readParts(blobs, outcome.output?.parts ?? []),
-    readParts: (parts) => readParts(blobs, parts),
+    readOutput: (outcome) => buffer(readParts(blobs, outcome.output?.parts ?? [])),
+    readParts: (parts) => buffer(readParts(blobs, parts)),
 
     async close() {
       await egress.close()
       await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-async function readParts(blobs: BlobStore, parts: readonly Part[]): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for (const part of parts) chunks.push(await buffer(await blobs.read(part.key)))
-  return Buffer.concat(chunks)
 }

@@ -61,6 +61,43 @@ test('parts and outputs that cannot be removed do not stop the others', async ()
   assert.equal(await expireOutputs(engine.services, 30), 1)
 })
 
+test('parts that no list names are removed, compressed or not, and those of the output stay', async () => {
+  const [run] = await insertEnded(1)
+  const prefix = `${run!.organization_id}/runs/${run!.id}/`
+  const names = ['1-1.part', '1-2.part.zst', '2-1.part.zst', '2-output.part.zst', 'log.json.gz']
+  const keys = await Promise.all(names.map((name) => put(`${prefix}${name}`)))
+  const output = [{ key: `${prefix}2-1.part.zst`, size: 1, stored_bytes: 1 }]
+  await db.execute(sql`UPDATE runs SET output_parts = ${JSON.stringify(output)} WHERE id = ${run!.id}`)
+  await removeLeftStages(engine.services)
+  assert.deepEqual(await Promise.all(keys.map(exists)), [false, false, true, false, true])
+})
+
+test('what an organization stores is counted as it is stored, and forgotten with the output', async () => {
+  const [old, compressed, deleted] = await insertEnded(3)
+  const { organization_id } = old!
+  const stored = async () =>
+    (await db.first<{ stored_bytes: number }>(
+      sql`SELECT stored_bytes FROM organization_storage WHERE organization_id = ${organization_id}`,
+    ))!.stored_bytes
+  const setSize = (run: typeof old, size: number | null, storedBytes: number | null) =>
+    db.execute(
+      sql`UPDATE runs SET output_file_size = ${size}, output_stored_bytes = ${storedBytes} WHERE id = ${run!.id}`,
+    )
+  await setSize(old, 1000, null)
+  const before = await stored()
+  await setSize(compressed, 5000, 600)
+  await setSize(deleted, 7000, 800)
+  // insertEnded gave each of them one byte, which an insert does not count.
+  assert.equal((await stored()) - before, 600 - 1 + 800 - 1)
+  await setSize(old, null, null)
+  assert.equal((await stored()) - before, 1398 - 1000)
+  // As an older scheduler forgets it.
+  await db.execute(sql`UPDATE runs SET output_file_size = NULL WHERE id = ${compressed!.id}`)
+  assert.equal((await stored()) - before, 1398 - 1000 - 600)
+  await db.execute(sql`DELETE FROM runs WHERE id = ${deleted!.id}`)
+  assert.equal((await stored()) - before, 1398 - 1000 - 600 - 800)
+})
+
 test('a step that fails as a whole does not stop the other steps', async () => {
   const [run] = await insertEnded(1)
   await db.execute(sql`SELECT append_run_log(${run!.id}, NULL, 1, 'a line')`)

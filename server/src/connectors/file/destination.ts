@@ -45,7 +45,10 @@ or cancelled run leaves no file.
   inferred from all records of the run: integers, decimals with all their digits, booleans, dates and times in ISO 8601;
   everything else, including nested values, is text.
 
-A file without records has the columns that the source declares, or those of the pipeline's last file.`,
+A file without records has the columns that the source declares, or those of the pipeline's last file.
+
+Choose \`gzip\` if you want a .gz file. It is not needed to save space: the service stores jsonl and csv compressed either way, with
+less CPU, and serves them plain.`,
 
   output: (config) => ({ format: config.format, compression: config.compression }),
 

@@ -3,6 +3,8 @@
  */
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
+import { readParts } from '../../blobs/part-reader.ts'
+import { DamagedPart } from '../../blobs/parts.ts'
 import { ConnectorError, type SourceContext } from '../contract.ts'
 import { explainRequest, explainStatus } from '../http-failures.ts'
 import { type FileSettings, findPlace } from './settings.ts'
@@ -56,10 +58,7 @@ async function openOutput(
       `The run ${runId} has no readable output; choose a successful run of this organization whose output is JSON lines, CSV or Parquet.`,
     )
   }
-  async function* chunks(): AsyncGenerator<Buffer> {
-    for (const part of parts!) yield* await outputs.blobs.read(part.key)
-  }
-  return { body: Readable.from(chunks()), name: '' }
+  return { body: Readable.from(readParts(outputs.blobs, parts)), name: '' }
 }
 
 /** The first bytes of a stream, and the stream with those bytes still in it. */
@@ -95,6 +94,8 @@ async function* translate(stream: Readable): AsyncGenerator<Buffer> {
         'The file starts like a gzip file but cannot be decompressed; it is damaged or truncated.',
         { cause: error },
       )
+    if (error instanceof DamagedPart)
+      throw new ConnectorError('source', `The output cannot be read: ${error.message}.`, { cause: error })
     throw explainRequest(error, 'source', 'The file cannot be fetched')
   }
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { Listed } from '../../database/lists.ts'
@@ -283,8 +284,9 @@ async function sendOutput(
   const stale = request.headers['if-range'] !== undefined && request.headers['if-range'] !== etag
   const range = stale ? null : parseRange(request.headers.range, size)
   const { start, end } = range ?? { start: 0, end: size - 1 }
-  // Before any header is set: an unavailable store is reported like every other error.
-  const body = await streamOutput(blobs, file, { start, end })
+  // Before any header is set: an unavailable store is reported like every other error. For HEAD Fastify would read the
+  // body to its end, only to drop it.
+  const body = request.method === 'HEAD' ? Readable.from([]) : await streamOutput(blobs, file, { start, end })
   reply
     .headers(headers)
     .type(file.output_type)
