@@ -14,7 +14,9 @@ import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app-type.ts'
 import { pipelinesPage } from '../server/src/pipelines/docs.ts'
-import { domainPermissions, permissionsTable } from '../server/src/tenancy/permissions.ts'
+import { permissionsTable } from '../server/src/tenancy/permissions.ts'
+import { apiKeysPage } from './api-keys-page.ts'
+import { connectorsIndex } from './connectors-index.ts'
 import { describeSchema } from './describe-schema.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
@@ -29,10 +31,12 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/configuration.md', configurationPage()],
     ['docs/errors.md', errorsPage()],
     ['docs/permissions.md', permissionsPage()],
+    ['docs/api-keys.md', apiKeysPage()],
     ['docs/pipelines.md', pipelinesPage()],
     ['docs/openapi.json', `${JSON.stringify(reference, null, 2)}\n`],
     ['clients/typescript/src/schema.d.ts', await generateTypes(reference)],
     ['server/src/database/schema.sql', await describeSchema(db)],
+    [`${CONNECTORS}/README.md`, connectorsIndex()],
     ...connectorPages(),
   ])
 }
@@ -69,22 +73,7 @@ ${permissionsTable()}
 
 Beyond the table: nobody can change or remove the owner, an admin cannot change or remove another admin, only the owner grants the domain role \`admin\` or transfers ownership, and a member revokes only their own API keys. Removing or demoting a person who may invite cancels the invitations they sent.
 
-## API keys
-
-A key may do what its creator may do at the moment of each request. It can be limited further:
-
-\`\`\`json
-{ "name": "nightly report", "expires_in_days": 90, "role": "viewer",
-  "scopes": { "permissions": ["pipelines:read"], "domain_id": "8f14e45f-…" } }
-\`\`\`
-
-- \`role\`: the key has at most this role, which cannot be higher than your own. It also counts in rules that compare roles.
-- \`scopes.permissions\`: these permissions and no others. You must have each of them yourself.
-- \`scopes.domain_id\`: this domain only. The key sees the domain, its pipelines and their runs. Other pipelines and runs are 404, everything that concerns the whole organization is 403. Allowed with ${domainPermissions.map((name) => `\`${name}\``).join(', ')}.
-
-Every request needs the permission of both the key and its creator. A key with limits cannot accept invitations or list the organizations of its creator.
-
-A key that is created with a key has at most the same limits, expires no later, and is revoked with it. A key cannot change a password or a name, switch the organization, see or end sessions, or transfer ownership (403).
+An [API key](api-keys.md) has the permissions of its creator, or fewer.
 
 Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address.
 `

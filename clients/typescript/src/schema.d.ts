@@ -1932,7 +1932,7 @@ export interface components {
         /** @description As for one pipeline, but its source has no stream */
         BulkPipelineConfig: {
             /**
-             * @description For people; the pipeline has a name of its own.
+             * @description A label; the pipeline has its own name.
              * @example Orders
              */
             name?: string;
@@ -2642,7 +2642,7 @@ export interface components {
         };
         PipelineConfig: {
             /**
-             * @description For people; the pipeline has a name of its own.
+             * @description A label; the pipeline has its own name.
              * @example Orders
              */
             name?: string;
@@ -2677,12 +2677,12 @@ export interface components {
         };
         PipelineRunOptions: {
             /**
-             * @description An attempt that takes longer is ended. At most the RUN_TIMEOUT_MINUTES of the operator.
+             * @description An attempt that takes longer fails. At most RUN_TIMEOUT_MINUTES, which the operator sets.
              * @example 60
              */
             timeout_minutes?: number;
             /**
-             * @description How often a run is tried in all if it fails for a reason that can pass.
+             * @description The total number of attempts, if a run fails for a reason that may be temporary.
              * @example 3
              */
             max_attempts?: number;
@@ -2760,7 +2760,7 @@ export interface components {
              */
             cursor_field?: string | null;
             /**
-             * @description What becomes of the rows that are there: append adds to them, replace takes their place at the end of the run, upsert overwrites those with the same primary_key.
+             * @description What happens to existing rows: append adds to them, replace swaps them for the new ones at the end of the run, upsert overwrites those with the same primary_key.
              * @example upsert
              * @enum {string}
              */
@@ -2773,7 +2773,7 @@ export interface components {
              */
             primary_key?: string[];
             /**
-             * @description When columns appear or widen: evolve changes the table, discard leaves new columns out, fail ends the run before anything changes.
+             * @description When the source has new columns or wider types: evolve changes the table, discard leaves out what does not fit, fail fails the run before anything changes.
              * @example fail
              * @enum {string}
              */

@@ -43,7 +43,7 @@ const sync = Type.Object(
       Type.Enum(
         ['append', 'replace', 'upsert'],
         about(
-          'What becomes of the rows that are there: append adds to them, replace takes their place at the end of the run, upsert overwrites those with the same primary_key.',
+          'What happens to existing rows: append adds to them, replace swaps them for the new ones at the end of the run, upsert overwrites those with the same primary_key.',
           'full_refresh: replace if the destination can, else append. incremental: upsert if there is a primary_key and the destination can, else append',
           'upsert',
         ),
@@ -56,7 +56,7 @@ const sync = Type.Object(
       Type.Enum(
         ['evolve', 'discard', 'fail'],
         about(
-          'When columns appear or widen: evolve changes the table, discard leaves new columns out, fail ends the run before anything changes.',
+          'When the source has new columns or wider types: evolve changes the table, discard leaves out what does not fit, fail fails the run before anything changes.',
           'evolve',
           'fail',
         ),
@@ -106,7 +106,7 @@ const run = Type.Object(
         minimum: 1,
         maximum: 525_600,
         ...about(
-          'An attempt that takes longer is ended. At most the RUN_TIMEOUT_MINUTES of the operator.',
+          'An attempt that takes longer fails. At most RUN_TIMEOUT_MINUTES, which the operator sets.',
           'RUN_TIMEOUT_MINUTES',
           60,
         ),
@@ -116,7 +116,7 @@ const run = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 100,
-        ...about('How often a run is tried in all if it fails for a reason that can pass.', '1: no retry', 3),
+        ...about('The total number of attempts, if a run fails for a reason that may be temporary.', '1: no retry', 3),
       }),
     ),
     backoff_seconds: Type.Optional(
@@ -143,7 +143,7 @@ const run = Type.Object(
 export const configFrame = Type.Object(
   {
     name: Type.Optional(
-      Type.String({ maxLength: 500, ...about('For people; the pipeline has a name of its own.', 'none', 'Orders') }),
+      Type.String({ maxLength: 500, ...about('A label; the pipeline has its own name.', 'none', 'Orders') }),
     ),
     source: anyObject,
     destination: anyObject,

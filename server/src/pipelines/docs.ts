@@ -11,9 +11,10 @@ export function pipelinesPage(): string {
 
 # Pipelines
 
-A pipeline moves one stream of a source to a destination. Everything that it does is in its \`config\`; name, schedule, time zone,
-domain and whether it is enabled stand beside it. A config is kept as it was given; defaults apply at each run. Unknown fields are
-refused with the nearest known name.
+A pipeline moves one stream of a source to a destination. Its \`config\` says what it does; next to it are the name, the schedule
+with its time zone, the domain, and whether it is enabled. \`POST /api/pipelines\` creates one, \`PUT /api/pipelines/{id}\` changes the
+given fields. A config is stored as it was given; defaults apply at each run. An unknown field is refused, with the name that was
+probably meant.
 
 \`\`\`json
 ${JSON.stringify(EXAMPLE, null, 2)}
@@ -22,7 +23,8 @@ ${JSON.stringify(EXAMPLE, null, 2)}
 ## source and destination
 
 Each is either inline or a reference to a saved connector. The settings in \`config\` are those of the connector: see its page in
-[connectors/](connectors/). Beside a saved connector only settings that can be overridden may stand.
+[connectors/](connectors/README.md). With a [saved connector](saved-connectors.md), \`config\` may only have settings that can be
+overridden.
 
 ${tableOf([
   ['source', frames.source.inline],
@@ -35,9 +37,9 @@ ${tableOf([
 
 ${fieldsOf('sync', sync!)}
 
-## columns: what of a record is loaded
+## columns: which fields are loaded
 
-Names are those of the source, except in \`sync.primary_key\`, which has the names in the destination.
+These are the names in the source; \`sync.primary_key\` uses the names in the destination.
 
 ${fieldsOf('columns', columns!)}
 
@@ -45,13 +47,14 @@ ${fieldsOf('columns', columns!)}
 
 ${fieldsOf('run', run!)}
 
-What is retried: a failure that can pass. A server that does not answer, hangs up, restarts or is overloaded, a rate limit, a
-statement or a run that took too long. What is not: a wrong config, wrong credentials or missing rights, records that do not fit, an
-exception in the code of a custom source (unless a request failed that may succeed later), too much memory. The next attempt resumes from the last checkpoint if the source can, and
-starts over otherwise; nothing is loaded twice either way. The cursor of an incremental pipeline moves only with what was committed.
+Failures that may be temporary are retried: a server that does not answer, closes the connection, restarts or is overloaded, a rate
+limit, a statement or a run that took too long. Not retried are a wrong config, a host that does not exist, wrong credentials or
+missing privileges, records that do not fit, an exception in the code of a custom source (unless it came from a request that may
+succeed later), and too much memory. The next attempt resumes from the last checkpoint if the source can, and starts over
+otherwise; nothing is loaded twice either way. The cursor of an incremental pipeline only advances with what was committed.
 
-A worker that is lost costs no attempt: another one takes the run over within 30 seconds, three times at most. A short outage of the
-service's own database, of the object store or of a destination is waited out within the attempt.
+Losing a worker does not count as an attempt: another one takes the run over within 30 seconds, at most three times without
+progress. A short outage of the service's own database, of the object store or of a destination does not end the attempt.
 
 Outputs are what \`GET /api/pipelines/runs/{run_id}/output\` serves. What one costs: its room in the object store and about two
 seconds of CPU per gigabyte of records. JSON lines, CSV and tab-separated text are stored compressed; Parquet and gzip files are
@@ -62,13 +65,13 @@ of the plain file.
 Set \`keep_output\` to false where the destination is the only place that should have the data, or where the room matters more than
 looking at it later. With the \`file\` destination nothing is left then: its file is the output.
 
-## Beside the config
+## Next to the config
 
 | Field | Type | Default | Example | |
 |---|---|---|---|---|
-| \`schedule\` | string | by hand only | \`"0 6 * * 1"\` | Cron with five fields: minute, hour, day, month, weekday; lists, ranges, steps and names. A tick is skipped while a run of the pipeline waits or runs; after an outage there is one run, not one per missed tick. |
-| \`timezone\` | string | UTC | \`"Europe/Berlin"\` | The IANA name of the zone of the schedule. |
-| \`enabled\` | boolean | \`true\` | \`false\` | Whether the schedule counts. A disabled pipeline can be run by hand. |
+| \`schedule\` | string | none: manual runs only | \`"0 6 * * 1"\` | Cron with five fields: minute, hour, day, month, weekday; lists, ranges, steps and names. A scheduled time is skipped while a run of the pipeline is pending or running; after an outage there is one run, not one for each missed time. |
+| \`timezone\` | string | UTC | \`"Europe/Berlin"\` | The time zone of the schedule, as an IANA name. |
+| \`enabled\` | boolean | \`true\` | \`false\` | Whether the schedule is active. A disabled pipeline can still be run manually. |
 | \`domain_id\` | string | none | | The domain that it belongs to. |
 
 ## Many streams at once

@@ -4,7 +4,6 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { root } from '../../../scripts/documents.ts'
 import { settings } from '../../src/config/settings.ts'
-import { registerPerson, startApp } from '../harness/app.ts'
 
 const read = (file: string) => readFileSync(path.join(root, file), 'utf8')
 const pages = [
@@ -31,25 +30,6 @@ test('the settings in the README exist', () => {
   const named = [...readme.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)])
   assert.ok(named.length > 8)
   for (const [, name] of named) assert.ok(name! in settings, name)
-})
-
-test('the first steps of the README work as written', async () => {
-  const app = await startApp()
-  const bodies = [...readme.matchAll(/-d '(\{[\s\S]*?\})'/g)].map(([, body]) => body!)
-  assert.equal(bodies.length, 3)
-  const [account, pipeline, invitation] = bodies as [string, string, string]
-  const registered = await app.call('POST', '/api/auth/register', { body: account })
-  assert.equal(registered.status, 201, registered.text)
-  const created = await app.call('POST', '/api/pipelines', { as: registered.body, body: pipeline })
-  assert.equal(created.status, 201, created.text)
-  const run = await app.call('POST', `/api/pipelines/${created.body.id}/run`, { as: registered.body })
-  assert.equal(run.status, 201, run.text)
-  const guest = await registerPerson(app)
-  const invited = await app.call('POST', '/api/users/invite', { as: registered.body, body: invitation })
-  assert.equal(invited.status, 201, invited.text)
-  const token = new URL(invited.body.invite_url).searchParams.get('token')
-  const accepted = await app.call('POST', '/api/users/invitations/accept', { as: guest, body: { token } })
-  assert.equal(accepted.status, 200, accepted.text)
 })
 
 test('the lock file contains no registry address', () => {

@@ -24,7 +24,7 @@ export const fileSource: Source<typeof settings> = {
     config: { url: 'https://example.com/people.csv', format: 'csv' },
   },
   notes: `Give either \`url\` or \`run_id\`. The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
-\`_record_id\`. A gzipped file is recognised by its first bytes, whatever its name.
+\`_record_id\`. A gzipped file is recognised by its first bytes, whatever its name. A file on a private address must be allowed by the operator (\`EGRESS_ALLOW\`).
 
 - **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
 - **json** is one array of objects, \`[{"id": 1}, {"id": 2}]\`, and each of them a record. It is read as a stream, so it may be of

@@ -26,6 +26,9 @@ never leave the server.
 **Types** keep their names. Enums and types of extensions are read as text, composite types as jsonb, money as numeric, domains as
 their base type.
 
+**Private addresses**: a server in a private network, or on the machine of the service, must be allowed by the operator, with its
+port: \`EGRESS_ALLOW=10.0.0.5:5432\` or \`EGRESS_ALLOW=localhost:5432\`.
+
 **TLS**: the default \`tls.mode\` is prefer, which encrypts if the server can but does not verify its identity; use verify-full, with
 \`ca\` for a private certificate authority, across networks you do not trust. Unix sockets, files named in an address, service files and
 password files are refused.
@@ -75,6 +78,9 @@ cannot store, become U+FFFD, and the log counts them.
 
 **Poolers** in transaction mode work, as in session mode: settings, locks and temporary tables end with their transaction. One connection
 of the pool is enough.
+
+**Private addresses**: a server in a private network, or on the machine of the service, must be allowed by the operator, with its
+port: \`EGRESS_ALLOW=10.0.0.5:5432\` or \`EGRESS_ALLOW=localhost:5432\`.
 
 Several pipelines may write to one table: their checkpoints take turns. The role needs CREATE on the schema (which is created if the role
 may create it), and must own a table whose columns are to change. PostgreSQL 12 or later.
