@@ -79,7 +79,7 @@ export async function createServices(config: Config, options: ServiceOptions = {
     closers.push(() => db.close())
     await requireDatabase(db)
     const applied = await migrate(db, (message) => log.warn(message))
-    if (applied > 0) log.info(`applied ${applied} migrations`)
+    if (applied > 0) log.info(`applied ${applied} ${applied === 1 ? 'migration' : 'migrations'}`)
     const services = composeServices({ config, log, db, keys: store.keys, closers, close })
     await requireBlobs(services)
     return services

@@ -1744,7 +1744,7 @@ export interface paths {
          */
         get: operations["getPipelinesByIdState"];
         /**
-         * Set the cursor by hand
+         * Set the cursor
          * @description It belongs to the config as it is now, whatever the pipeline read and wrote before.
          *
          *     Needs the permission `pipelines:write`.
@@ -2711,7 +2711,7 @@ export interface components {
         };
         PipelineSource: components["schemas"]["BuiltInSource"] | components["schemas"]["SavedSourceReference"] | components["schemas"]["CustomSourceReference"];
         PipelineState: {
-            /** @description Any JSON value; its meaning depends on the source */
+            /** @description What it looks like depends on the source; docs/incremental.md has examples */
             cursor: unknown;
             /** Format: date-time */
             updated_at: string | null;
@@ -3302,7 +3302,7 @@ export interface components {
             finished_at: string | null;
         };
         WritePipelineState: {
-            /** @description Any JSON value; its meaning depends on the source */
+            /** @description What it looks like depends on the source; docs/incremental.md has examples */
             cursor: unknown;
         };
     };

@@ -44,7 +44,7 @@ export async function readState({ db, box }: Stores, actor: Actor, id: string): 
   return belongs ? state : { ...state, cursor: null }
 }
 
-/** What is set by hand is meant for the config as it is now, so it must be a state that its source can read. */
+/** What a person sets is meant for the config as it is now, so it must be a state that its source can read. */
 export async function writeState({ db, box }: Stores, actor: Actor, id: string, cursor: Json): Promise<PipelineState> {
   return db.transaction(async (tx) => {
     const pipeline = await lockPipeline(tx, actor, id)

@@ -229,7 +229,7 @@ function stateRoutes(app: App, services: Services): void {
       config: { access: 'pipelines:write' },
       schema: {
         tags,
-        summary: 'Set the cursor by hand',
+        summary: 'Set the cursor',
         description: 'It belongs to the config as it is now, whatever the pipeline read and wrote before.',
         params: IdParams,
         body: WriteState,

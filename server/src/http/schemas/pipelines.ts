@@ -161,7 +161,7 @@ export const PipelineQuery = Type.Object({
 })
 
 const Cursor = Type.Unsafe<import('../../json/json.ts').Json>({
-  description: 'Any JSON value; its meaning depends on the source',
+  description: 'What it looks like depends on the source; docs/incremental.md has examples',
 })
 export const WriteState = Type.Object({ cursor: Cursor })
 export const StateView = Type.Object({ cursor: Cursor, updated_at: Nullable(Timestamp) })
