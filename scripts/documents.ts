@@ -73,6 +73,12 @@ ${permissionsTable()}
 
 Beyond the table: nobody can change or remove the owner, an admin cannot change or remove another admin, only the owner grants the domain role \`admin\` or transfers ownership, and a member revokes only their own API keys. Removing or demoting a person who may invite cancels the invitations they sent.
 
+## Domains
+
+A domain groups pipelines, for a team or a topic. \`POST /api/domains\` creates one (\`name\`, and optionally \`description\` and \`color\`), and the field \`domain_id\` puts a pipeline into it. To give a member or viewer more rights in one domain, send \`POST /api/users/{user_id}/domain-roles\` with \`domain_id\` and \`role\`, \`member\` or \`admin\`.
+
+## API keys
+
 An [API key](api-keys.md) has the permissions of its creator, or fewer.
 
 Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address.
