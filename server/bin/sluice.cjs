@@ -31,19 +31,22 @@ function endWithParent() {
 
 var command = endWithParent().concat(findNode(), main, process.argv.slice(2))
 var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
+var asked = false
 ;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {
   process.on(signal, function () {
+    asked = true
     child.kill(signal)
   })
 })
-// `npx` runs this through a shell, which dies of a signal without handing it on. The parent is another one then.
+// `npx` runs this through a shell, which dies of a signal without handing it on. The parent is another one then. After
+// Ctrl+C, which reaches all of them, a second signal would end the service at once.
 var parent = process.ppid
 var watch
 if (process.env.npm_command === 'exec')
   watch = setInterval(function () {
     if (process.ppid === parent) return
     clearInterval(watch)
-    child.kill('SIGTERM')
+    if (!asked) child.kill('SIGTERM')
   }, 250)
 child.on('exit', function (code, signal) {
   clearInterval(watch)
