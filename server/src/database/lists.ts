@@ -47,3 +47,16 @@ export async function readList<Row>(
   const total = endsHere ? Math.min(offset + rows.length, COUNTED_AT_MOST) : await countUpTo(db, matches)
   return { rows, total }
 }
+
+/**
+ * Has statements planned for their values at each execution. The plan that a prepared statement keeps is made for an average
+ * organization, and reads everything of one that has a thousand times as much.
+ */
+export function plannedEachTime(db: Queryable): Queryable {
+  const unnamed = ({ text, values }: Statement): Statement => ({ text, values, name: '' })
+  return {
+    query: (statement) => db.query(unnamed(statement)),
+    first: (statement) => db.first(unnamed(statement)),
+    execute: (statement) => db.execute(unnamed(statement)),
+  }
+}

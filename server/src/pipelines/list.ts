@@ -3,7 +3,7 @@
  * statement, without creating an object per row here. A test proves that the text matches the response schema.
  */
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
-import { COUNTED_AT_MOST, type Paging } from '../database/lists.ts'
+import { COUNTED_AT_MOST, type Paging, plannedEachTime } from '../database/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import { cachedTotal, rememberTotal } from './totals.ts'
@@ -44,11 +44,12 @@ export interface ListedJson {
 const MOST = raw(String(COUNTED_AT_MOST))
 
 export async function listPipelines(
-  db: Queryable,
+  database: Queryable,
   actor: Pick<Actor, 'organization_id' | 'scope'>,
   filter: PipelineFilter,
   page: Paging & { sort?: PipelineSort },
 ): Promise<ListedJson> {
+  const db = plannedEachTime(database)
   const organizationId = actor.organization_id
   const where = conditions(actor, filter)
   const listed = selectPage(actor, where, filter, page)
@@ -127,12 +128,7 @@ const unifyTimes = (json: string): string =>
     (_, digits = '.') => `${digits.padEnd(7, '0')}Z"`,
   )
 
-/**
- * The default page is a literal in the statement. With parameters PostgreSQL cannot know how few rows are wanted, so it
- * would plan the statement each time, which costs as much as reading the page.
- */
-const windowOf = ({ limit, offset }: Paging): Statement =>
-  limit === 100 && offset === 0 ? raw('LIMIT 100') : sql`LIMIT ${limit} OFFSET ${offset}`
+const windowOf = ({ limit, offset }: Paging): Statement => sql`LIMIT ${limit} OFFSET ${offset}`
 
 const DOMAIN_ID = raw('p.domain_id')
 

@@ -1,7 +1,7 @@
 /** Lists the runs of an organization's pipelines, newest first. */
 
 import { join, type Queryable, raw, type Statement, sql } from '../database/database.ts'
-import { countUpTo, type Listed } from '../database/lists.ts'
+import { countUpTo, type Listed, plannedEachTime } from '../database/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
 import { type Counted, countStatuses, listed, type RunRow, requireStatus, type WithCounts } from './runs.ts'
@@ -41,10 +41,11 @@ const SMALL_DOMAIN = 500
 
 /** Keyset pagination: a page costs the same however far down it is. */
 export async function listRuns(
-  db: Queryable,
+  database: Queryable,
   actor: Actor,
   filters: RunFilters,
 ): Promise<Listed<RunOfOrganization> & Counted> {
+  const db = plannedEachTime(database)
   const status = requireStatus(filters.status)
   const perPipeline = await isSmallDomain(db, actor, filters)
   const { order, place } = filters.pipeline_id || perPipeline ? BY_NUMBER : BY_TIME
@@ -57,7 +58,7 @@ export async function listRuns(
   const last = limit === null ? null : limit + offset
   const from = perPipeline
     ? sql`FROM pipelines p CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE r.pipeline_id = p.id AND ${ofRun} ${page(last)}) r WHERE ${pipelineConditions(actor, filters)}`
-    : sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${ofRun} AND ${pipelineConditions(actor, filters)}`
+    : sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${ofRun}${isByDomain(actor, filters) ? sql` AND ${pipelineConditions(actor, filters)}` : sql``}`
   const rows = await db.query<RunOfOrganization>(
     sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${from} ${page(limit)} OFFSET ${offset}`,
   )

@@ -62,6 +62,30 @@ for (const [name, filter] of Object.entries(filters))
     assert.ok(more < 25_000, `${more} pages`)
   })
 
+test('a list is planned for its organization every time, never once for an average one', async () => {
+  const statements: Statement[] = []
+  const noting =
+    <T>(run: (statement: Statement) => T) =>
+    (statement: Statement) => {
+      statements.push(statement)
+      return run(statement)
+    }
+  const every: RunFilters = { ...page, domain_id: small, include_counts: true }
+  await listRuns(
+    { query: noting(db.query), first: noting(db.first), execute: noting(db.execute) } as Queryable,
+    actor,
+    every,
+  )
+  await listRuns(
+    { query: noting(db.query), first: noting(db.first), execute: noting(db.execute) } as Queryable,
+    actor,
+    page,
+  )
+  assert.ok(statements.length > 4)
+  // Only a named statement is prepared, and after five executions PostgreSQL may keep a plan for any value.
+  for (const { name, text } of statements) assert.equal(name, '', text)
+})
+
 test('the runs of each status are counted to ten thousand, through an index', async () => {
   for (const [filter, failed] of [
     [{}, 1000],
