@@ -3,13 +3,18 @@
  * changes that could send it elsewhere: a caller who may not read a password must not be able to have it sent to a
  * server of theirs either. Settings that each pipeline may override (never an address) may change; for everything else
  * the secrets have to be sent again.
+ *
+ * What is sent is compared with what the caller sees, so a secret is kept only by its mask, never by its value: the answer
+ * would tell whether a guess is right.
  */
 import type { Config } from '../config/config.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { MASK } from '../connectors/settings/secrets.ts'
 import { isObject, type Node } from '../connectors/settings/settings.ts'
 import { AppError } from '../errors.ts'
-import { hasMask } from './masks.ts'
+import type { Json } from '../json/json.ts'
+import type { SavedSourceConfig } from './endpoint-shape.ts'
+import { hasMask, maskDestinationConfig, maskSourceConfig } from './masks.ts'
 
 export type SecretRules = Pick<Config, 'SECRETS'>
 
@@ -31,12 +36,21 @@ interface Change {
 export function requireKeptInPlace(rules: SecretRules, side: Side, { incoming, stored, path }: Change): void {
   if (rules.SECRETS === 'readable' || !hasMask(incoming)) return
   const free = overridesOf(side).map((name) => (side.settings_at_top ? `${path}.${name}` : `${path}.config.${name}`))
-  const changed = findChange({ incoming, stored, path }, [...free, `${path}.stream`])
+  const changed = findChange({ incoming, stored: maskStored(side, stored), path }, [...free, `${path}.stream`])
   if (changed !== null)
     throw new AppError(
       'invalid_input',
       `${changed}: cannot change while a stored secret is kept; send the secrets themselves instead of ${MASK}`,
     )
+}
+
+/** As the caller sees it. One that refers to a saved connector has no secrets. */
+function maskStored({ kind, connector_name: name, settings_at_top }: Side, stored: unknown): unknown {
+  if (name === undefined || !isObject(stored)) return stored
+  if (kind === 'source') return { ...stored, ...maskSourceConfig(name, stored as SavedSourceConfig) }
+  if (settings_at_top) return maskDestinationConfig(name, stored as Record<string, Json>)
+  const { config } = stored as { config?: Record<string, Json> }
+  return config ? { ...stored, config: maskDestinationConfig(name, config) } : stored
 }
 
 function overridesOf({ kind, connector_name = '' }: Side): string[] {
@@ -45,7 +59,7 @@ function overridesOf({ kind, connector_name = '' }: Side): string[] {
   return Object.keys(properties).filter((name) => properties[name]!.override && !properties[name]!.secret)
 }
 
-/** The first place where the two differ. A mask equals whatever is stored there. */
+/** The first place where the two differ. A mask that is sent equals whatever is stored there. */
 function findChange({ incoming, stored, path }: Change, free: readonly string[]): string | null {
   if (incoming === MASK || free.includes(path)) return null
   if (Array.isArray(incoming) && Array.isArray(stored) && incoming.length === stored.length)

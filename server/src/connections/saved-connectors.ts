@@ -122,6 +122,8 @@ export async function updateSavedConnector(
     const place = { id, organization_id: actor.organization_id }
     let sealed = row.config_box
     if (input.config !== undefined) {
+      // A mask is what a reader sees: whoever cannot read a secret must not be able to keep it and change its address.
+      if (hasMask(input.config)) requirePermission(actor, 'connectors:read')
       const config = hasMask(input.config)
         ? keepSecrets(rules, row, input.config, openConfig(box, { ...row, ...place }, row.config_box))
         : input.config

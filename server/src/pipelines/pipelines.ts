@@ -128,6 +128,8 @@ export async function updatePipeline(
     requirePermission(actor, 'pipelines:write', row.domain_id)
     const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
     const references = await enterDomain(tx, actor, input.config, domainId)
+    // A mask is what a reader sees: whoever cannot read a secret must not be able to keep it and change its address.
+    if (hasMask(input.config)) requirePermission(actor, 'pipelines:read', row.domain_id)
     const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
     if (changed) await requireReadableRuns({ db: tx, box }, actor, changed.config, references)
     const timing = retime(row, input, references.now)

@@ -88,6 +88,30 @@ describe('a saved connector', () => {
     const moved = { ...shown, config: { ...shown.config, base_url: 'https://evil.example' } }
     assert.equal(refusedAt(await put(path, moved)), '400 config.config.base_url')
     assert.deepEqual(await stored(id), config)
+    for (const page_size of [10, 11]) {
+      const guess = { ...shown, config: { ...shown.config, page_size } }
+      assert.equal(refusedAt(await put(path, guess)), '400 config.config.page_size', 'right or wrong')
+    }
+  })
+
+  test('does not tell whether a secret was guessed while another one is kept', async () => {
+    const tls = { mode: 'require', cert: '-----BEGIN CERTIFICATE-----', key: '-----BEGIN KEY-----' }
+    const config = { ...postgres, tls, table: 't' }
+    const id = await create('/api/saved/destinations', { name: 'd', connector_name: 'postgres', config })
+    const guess = (password: string) =>
+      put(`/api/saved/destinations/${id}`, { ...config, tls: { ...tls, key: MASK }, password })
+    const wrong = await guess('hunter3-hunter3')
+    assert.equal(refusedAt(wrong), '400 config.password')
+    assert.deepEqual((await guess(postgres.password)).body, wrong.body)
+    const pipeline = await create('/api/pipelines', {
+      name: 'p',
+      config: { ...pipelineConfig, destination: { name: 'postgres', config } },
+    })
+    for (const password of ['hunter3-hunter3', postgres.password]) {
+      const destination = { name: 'postgres', config: { ...config, tls: { ...tls, key: MASK }, password } }
+      const answer = await put(`/api/pipelines/${pipeline}`, { ...pipelineConfig, destination })
+      assert.equal(refusedAt(answer), '400 config.destination.config.password')
+    }
   })
 })
 

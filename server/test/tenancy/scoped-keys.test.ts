@@ -190,6 +190,25 @@ describe('a key with limits', () => {
     assert.ok((await read('connectors:read', 'connectors:write')).includes('hidden'))
   })
 
+  test('that may write but not read cannot send a stored secret elsewhere, nor test guesses', async () => {
+    const config = { host: 'db.example', user: 'u', password: 'hidden-1', table: 't' }
+    const saved = `/api/saved/destinations/${await create('/api/saved/destinations', { name: 'd', connector_name: 'postgres', config })}`
+    const source = { name: 'dummy', stream: 'plants' }
+    const inline = { source, destination: { name: 'postgres', config } }
+    const pipeline = `/api/pipelines/${await create('/api/pipelines', { name: 'p', config: inline })}`
+    const change = { ...config, password: '********', host: 'evil.example' }
+    for (const [area, path, body] of [
+      ['connectors', saved, { config: change }],
+      ['pipelines', pipeline, { config: { source, destination: { name: 'postgres', config: change } } }],
+    ] as const) {
+      const writer = await key(acme.owner, { scopes: { permissions: [`${area}:write`] } })
+      const refused = await call('PUT', path, { as: writer, body })
+      assert.match(`${refused.status} ${refused.body.detail}`, new RegExp(`^403 .*${area}:read`))
+      const both = await key(acme.owner, { scopes: { permissions: [`${area}:write`, `${area}:read`] } })
+      assert.equal((await call('PUT', path, { as: both, body })).status, 200, 'who reads secrets may do so')
+    }
+  })
+
   test('one permission does not give access to data of another one', async () => {
     const source = await create('/api/saved/sources', { name: 's', connector_name: 'dummy', config: {} })
     const connectors = await key(acme.owner, { scopes: { permissions: ['connectors:read', 'connectors:write'] } })
