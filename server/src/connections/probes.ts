@@ -16,6 +16,7 @@ import type { CallPool } from '../executors/call-pool.ts'
 import type { CallInputs, ProbedEndpoint, ReadableOutputs } from '../executors/messages.ts'
 import { trimError } from '../executors/reports.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { visibleDomain } from '../tenancy/visibility.ts'
 import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults, nameStreams } from './endpoint-faults.ts'
@@ -197,7 +198,7 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     saved_connector_id: id,
   } = resolveSource({ stream, ...given } as SourceConfig, references, box)
   // A source may name the output of a run, also a saved one, and an API key may have the one permission without the other.
-  if (outputsOf(findSource(name), config).length > 0) requirePermission(actor, 'pipelines:read')
+  if (outputsOf(findSource(name), config).length > 0) requirePermission(actor, 'pipelines:read', visibleDomain(actor))
   const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
   const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
   const tokens =
@@ -215,13 +216,13 @@ const NO_SOURCE: ResolvedSource = {
   config: {},
 }
 
-/** A source can read the outputs that it names, if they belong to its organization. */
+/** A source can read the outputs that it names, if they belong to its organization and the caller sees their runs. */
 async function findOutputs(
   { db, config }: ProbeServices,
   actor: Actor,
   endpoint: ProbedEndpoint,
 ): Promise<ReadableOutputs | null> {
   const wanted = endpoint.type === 'source' ? outputsOf(findSource(endpoint.name), endpoint.config) : []
-  const parts = await findReadableParts(db, actor.organization_id, wanted)
+  const parts = await findReadableParts(db, actor.organization_id, wanted, visibleDomain(actor))
   return Object.keys(parts).length === 0 ? null : { parts, blobs: pickBlobSettings(config) }
 }

@@ -13,18 +13,21 @@ import { visibleDomain } from '../tenancy/visibility.ts'
 /**
  * The parts of the requested runs' outputs by run id. Outputs that may not be read are left out, and so is
  * tab-separated text, because its columns were not stored: read as CSV, its first row would be taken for a header and
- * its nulls for text. Whatever a row says, only blobs of that run are returned.
+ * its nulls for text. If a domain is given, only runs of its pipelines count. Whatever a row says, only blobs of that run
+ * are returned.
  */
 export async function findReadableParts(
   db: Queryable,
   organizationId: string,
   runIds: readonly string[],
+  domainId: string | null = null,
 ): Promise<Record<string, StoredPart[]>> {
   if (runIds.length === 0) return {}
   const rows = await db.query<{ id: string; output_parts: StoredPart[] }>(sql`
     SELECT id, output_parts FROM runs
      WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL
-       AND output_type <> 'text/tab-separated-values'`)
+       AND output_type <> 'text/tab-separated-values'
+       AND (${domainId}::uuid IS NULL OR EXISTS (SELECT 1 FROM pipelines p WHERE p.id = runs.pipeline_id AND p.domain_id = ${domainId}))`)
   const own = rows.filter(({ id, output_parts }) =>
     output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key)),
   )

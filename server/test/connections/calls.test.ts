@@ -96,6 +96,34 @@ test('a check reads an output of the organization in a process that is not reuse
   assert.equal(foreign.body.success, false)
 })
 
+test('a key of one domain describes only outputs of its domain, inline or saved', async () => {
+  const post = async (path: string, body: object, as: object = person) =>
+    (await app.call('POST', path, { as, body })).body
+  const { id: domain_id } = await post('/api/domains', { name: 'Here' })
+  const config = { source: { name: 'dummy', stream: 'plants' }, destination: { name: 'file' } }
+  const inside = await post('/api/pipelines', { name: 'inside', config, domain_id })
+  const worker = await app.work()
+  const [own, foreign] = await Promise.all(
+    [inside.id, await app.createPipeline({})].map(async (id) => app.finished(await app.trigger(id))),
+  )
+  await worker.stop(AbortSignal.abort())
+  const scopes = { permissions: ['pipelines:write', 'pipelines:read'], domain_id }
+  const key = await post('/api/api-keys', { name: 'k', scopes })
+  const saved = { connector_name: 'file', name: 's', config: { config: { run_id: foreign!.id } } }
+  const { id: saved_connector_id } = await post('/api/saved/sources', saved)
+  const plan = (source: object, as: object = key) => {
+    const target = { name: 'postgres', config: { host: 'db.example', user: 'u' } }
+    const sketch = { source, destination: target, sync: { write: 'upsert' } }
+    return post('/api/pipelines/bulk', { dry_run: true, streams: ['rows'], config: sketch, domain_id }, as)
+  }
+  const [described] = (await plan({ name: 'file', config: { run_id: own!.id } })).problems
+  assert.match(described, /primary_key: is required/, 'it was described and has no key')
+  for (const source of [{ name: 'file', config: { run_id: foreign!.id } }, { saved_connector_id }]) {
+    assert.match((await plan(source)).problems[0], /no readable output/)
+    assert.match((await plan(source, person)).problems[0], /primary_key: is required/)
+  }
+})
+
 test('a caller that disconnects ends the call', async () => {
   const sockets: Socket[] = []
   const server = createServer((socket) => {
