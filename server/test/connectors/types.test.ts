@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { buffer } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import Type from 'typebox'
 import type { Column, Destination, Page, Source } from '../../src/connectors/contract.ts'
@@ -18,12 +17,11 @@ import {
 import { type ColumnType, formatType, isColumnType, parseType } from '../../src/connectors/types/column-types.ts'
 import { fitsFloat32, fitsFloat64 } from '../../src/connectors/types/digits.ts'
 import { RecordEncoder } from '../../src/connectors/types/record-encoder.ts'
-import { escapeField } from '../../src/connectors/types/tsv.ts'
+import { escapeField, parseRows } from '../../src/connectors/types/tsv.ts'
 import { commonType } from '../../src/connectors/types/widening.ts'
 import { lineSource } from '../harness/line-source.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 import { sqliteDestination } from '../harness/sqlite-destination.ts'
-import { parseRows } from '../harness/tsv-rows.ts'
 
 describe('names of types', () => {
   it('survive a round trip', () => {
@@ -244,8 +242,7 @@ describe('the text form of typed rows', () => {
       values.map(([type]) => type),
     )
     assert.equal(taken[0]!.bytes.toString(), row.toString())
-    const part = outcome.output!.parts[0]!
-    assert.equal((await buffer(await p.bench.blobs.read(part.key))).toString(), row.toString())
+    assert.equal((await p.bench.readOutput(outcome)).toString(), row.toString())
     assert.equal(outcome.output!.content_type, 'text/tab-separated-values')
     await p.bench.run(
       p.bench.job({ source, destination: { name: 'postgres', config: { ...p.config, table: 'typed_copy' } } }),

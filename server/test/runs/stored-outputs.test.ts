@@ -87,7 +87,7 @@ function makeRanges(size: number, borders: number[]): [header: string, start: nu
   const pairs = borders.flatMap((border) => [
     [border - 1, border],
     [border, border],
-    [Math.max(0, border - 100_000), Math.min(size - 1, border + 100_000)],
+    [Math.max(0, border - 2000), Math.min(size - 1, border + 2000)],
   ])
   for (let count = 0; count < 20; count++) pairs.push([random(), random()].sort((a, b) => a - b))
   return [
