@@ -152,8 +152,7 @@ async function requireRoom(tx: Queryable, actor: Actor): Promise<void> {
 export async function updateCustomSource(
   services: CellServices,
   actor: Actor,
-  id: string,
-  input: { name?: string; code?: string; description?: string | null },
+  { id, ...input }: { id: string; name?: string; code?: string; description?: string | null },
   signal: AbortSignal,
 ): Promise<CustomSourceWithCode> {
   const before = await readCustomSource(services.db, actor, id)

@@ -21,13 +21,18 @@ export function findEndpointFaults(
   return findSettingsFaults(frames[part][saved ? 'saved' : 'inline'], value, path)
 }
 
-/** The source of a config, or null if it is unclear which one is meant. Its faults are added to the list. */
+interface Inspection {
+  references: References
+  box: SecretBox
+  path: string
+  /** What is found is added here. */
+  faults: string[]
+}
+
+/** The source of a config, or null if it is unclear which one is meant. */
 export function checkSource(
   source: Omit<SourceConfig, 'stream'> & { stream?: string },
-  references: References,
-  box: SecretBox,
-  path: string,
-  faults: string[],
+  { references, box, path, faults }: Inspection,
 ): SourceTraits | null {
   const saved = source.saved_connector_id !== undefined
   if (saved && !isRightType('source', references.source, path, faults)) return null
@@ -42,7 +47,7 @@ export function checkSource(
     faults.push(
       `${path}.stream: ${name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, traits.streams)}`,
     )
-  if (saved) faults.push(...findSavedFaults(references.source!, traits, source, path, box))
+  if (saved) faults.push(...findSavedFaults(references.source!, traits, source, { path, box }))
   else {
     if (source.authentication !== undefined)
       faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
@@ -75,10 +80,7 @@ export function describeMissingRun({ saved_connector_id, config }: SourceConfig,
 
 export function checkDestination(
   destination: DestinationConfig,
-  references: References,
-  box: SecretBox,
-  path: string,
-  faults: string[],
+  { references, box, path, faults }: Inspection,
 ): Destination | null {
   const saved = destination.saved_connector_id !== undefined
   if (saved && !isRightType('destination', references.destination, path, faults)) return null
@@ -88,7 +90,7 @@ export function checkDestination(
     faults.push(saved ? gone('destination', name, path) : unknownConnector('destination', name, `${path}.name`))
     return null
   }
-  if (saved) faults.push(...findSavedFaults(references.destination!, found, destination, path, box))
+  if (saved) faults.push(...findSavedFaults(references.destination!, found, destination, { path, box }))
   else faults.push(...findConfigFaults(found, destination.config ?? {}, undefined, `${path}.config`))
   return found
 }
@@ -108,8 +110,7 @@ function findSavedFaults(
   row: SavedRow,
   connector: Checkable,
   { config: override, stream }: { config?: unknown; stream?: string },
-  path: string,
-  box: SecretBox,
+  { path, box }: Pick<Inspection, 'path' | 'box'>,
 ): string[] {
   const { config, lost } = openSaved(box, row)
   if (config === null) return [`${path}.saved_connector_id: ${lost}`]

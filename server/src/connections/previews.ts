@@ -70,8 +70,7 @@ export async function previewCustomSource(
 export async function checkCustomSource(
   services: CellServices,
   actor: Actor,
-  id: string,
-  input: { authentication?: unknown; config?: unknown },
+  { id, ...input }: { id: string; authentication?: unknown; config?: unknown },
   signal: AbortSignal,
 ): Promise<{ success: boolean; message: string }> {
   const { code, source_name, streams } = await readCustomSource(services.db, actor, id)

@@ -180,13 +180,13 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
   if (faults.length > 0) throw refuse(faults)
   const references = await loadReferences(db, actor.organization_id, wantedBy({ [kind]: given }))
   if (kind === 'destination') {
-    checkDestination(given as DestinationConfig, references, box, kind, faults)
+    checkDestination(given as DestinationConfig, { references, box, path: kind, faults })
     if (faults.length > 0) throw refuse(faults)
     const { name, config } = resolveDestination(given as DestinationConfig, references, box)
     const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: { name, config } }))
     return { endpoint: { type: kind, name, config }, streams: [], redact, tokens: openUnstoredTokens(null) }
   }
-  const traits = checkSource(given as unknown as SourceConfig, references, box, kind, faults)
+  const traits = checkSource(given as unknown as SourceConfig, { references, box, path: kind, faults })
   if (faults.length > 0) throw refuse(faults)
   const { streams } = traits!
   const stream = streams === 'dynamic' ? '' : (streams[0] ?? '')

@@ -23,6 +23,12 @@ import { keepNewerToken } from './superseded-tokens.ts'
 import { holdReferences, refersToRows, requireUnused } from './uses.ts'
 
 export type ConnectorType = 'source' | 'destination'
+/** Which saved connector: the id of a source is not that of a destination. */
+interface SavedConnectorKey {
+  type: ConnectorType
+  id: string
+}
+
 export type SavedConfig = Record<string, Json>
 
 export interface SavedConnector {
@@ -67,8 +73,7 @@ export function listSavedConnectors(
 export async function readSavedConnector(
   { db, box, config: rules }: Stores,
   actor: Actor,
-  type: ConnectorType,
-  id: string,
+  { type, id }: SavedConnectorKey,
 ): Promise<SavedConnector & { config: SavedConfig }> {
   const row = await db.first<SavedConnector & { config_box: Buffer }>(sql`
     SELECT ${columns}, config_box FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id}`)
@@ -93,7 +98,7 @@ export async function createSavedConnector(
   const wanted = { source_id: null, source_name: type === 'source' ? input.connector_name : null, destination_id: null }
   const create = async (tx: Queryable) => {
     await holdReferences(tx, actor.organization_id, wanted)
-    await checkSavedConfig(tx, actor, type, input.connector_name, config)
+    await checkSavedConfig(tx, actor, { type, connector_name: input.connector_name }, config)
     const id = randomUUID()
     const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
     const row = await tx.first<SavedConnector>(sql`
@@ -110,8 +115,7 @@ export async function createSavedConnector(
 export async function updateSavedConnector(
   { db, box, config: rules }: Stores,
   actor: Actor,
-  type: ConnectorType,
-  id: string,
+  { type, id }: SavedConnectorKey,
   input: { name?: string; config?: unknown; description?: string | null },
 ): Promise<SavedConnector> {
   return db.transaction(async (tx) => {
@@ -127,7 +131,7 @@ export async function updateSavedConnector(
       const config = hasMask(input.config)
         ? keepSecrets(rules, row, input.config, openConfig(box, { ...row, ...place }, row.config_box))
         : input.config
-      await checkSavedConfig(tx, actor, type, row.connector_name, config)
+      await checkSavedConfig(tx, actor, row, config)
       const seat = { ...place, table: 'saved_connectors' as const, config_box: row.config_box }
       sealed = box.seal(placeOfSaved(place), await keepNewerToken(tx, box, seat, config))
     }
@@ -150,13 +154,12 @@ export async function updateSavedConnector(
 export async function deleteSavedConnector(
   db: Database,
   actor: Actor,
-  type: ConnectorType,
-  id: string,
+  { type, id }: SavedConnectorKey,
   { if_unused = false }: { if_unused?: boolean } = {},
 ): Promise<void> {
   await db.transaction(async (tx) => {
     if (if_unused) {
-      await requireSavedConnector(tx, actor, type, id, sql` FOR UPDATE`)
+      await requireSavedConnector(tx, actor, { type, id }, sql` FOR UPDATE`)
       await requireUnused(tx, actor, { saved: type, id })
     }
     const row = await tx.first<{ name: string }>(sql`
@@ -169,8 +172,7 @@ export async function deleteSavedConnector(
 export async function requireSavedConnector(
   db: Queryable,
   actor: Actor,
-  type: ConnectorType,
-  id: string,
+  { type, id }: SavedConnectorKey,
   lock: Statement = sql``,
 ): Promise<void> {
   const row = await db.first(sql`
@@ -200,8 +202,7 @@ function openConfig(
 async function checkSavedConfig(
   db: Queryable,
   actor: Actor,
-  type: ConnectorType,
-  connectorName: string,
+  { type, connector_name: connectorName }: Pick<SavedConnector, 'type' | 'connector_name'>,
   config: unknown,
 ): Promise<void> {
   const size = findSizeFault(config, 'config')

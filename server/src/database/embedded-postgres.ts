@@ -47,7 +47,7 @@ export async function startEmbeddedPostgres(dataDir: string, password: string): 
   const sockets = await makeSocketFolder(dataDir, launcher)
   await refuseOtherMajor(cluster)
   await stopLeftover(cluster)
-  if (!existsSync(path.join(cluster, 'PG_VERSION'))) await initialize(native, cluster, password, launcher, dataDir)
+  if (!existsSync(path.join(cluster, 'PG_VERSION'))) await initialize({ native, cluster, password, launcher, dataDir })
   giveFiles(cluster, launcher)
 
   const logFile = path.join(dataDir, 'postgres.log')
@@ -135,13 +135,16 @@ async function refuseOtherMajor(cluster: string): Promise<void> {
     )
 }
 
-async function initialize(
-  native: string,
-  cluster: string,
-  password: string,
-  launcher: Launcher,
-  dataDir: string,
-): Promise<void> {
+interface NewCluster {
+  /** The folder of the PostgreSQL binaries. */
+  native: string
+  cluster: string
+  password: string
+  launcher: Launcher
+  dataDir: string
+}
+
+async function initialize({ native, cluster, password, launcher, dataDir }: NewCluster): Promise<void> {
   // Built next to its final place and renamed, so that an interrupted start leaves nothing that looks complete.
   const building = `${cluster}.new`
   await rm(building, { recursive: true, force: true })

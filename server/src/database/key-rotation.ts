@@ -40,20 +40,24 @@ export async function rotateKeys(
     for (const [index, place] of SEALED_COLUMNS.entries()) {
       const progress = all[index]!
       progress.lost = []
-      if ((await rotateColumn(db, box, place, progress, report, signal)) > 0) found = true
+      if ((await rotateColumn({ db, box, report, signal }, place, progress)) > 0) found = true
     }
   }
   return all
 }
 
+interface Rotation {
+  db: Database
+  box: SecretBox
+  report: (progress: RotationProgress) => void
+  signal: AbortSignal
+}
+
 /** How many stale values could be decrypted, whether or not someone else changed them first. */
 async function rotateColumn(
-  db: Database,
-  box: SecretBox,
+  { db, box, report, signal }: Rotation,
   place: (typeof SEALED_COLUMNS)[number],
   progress: RotationProgress,
-  report: (progress: RotationProgress) => void,
-  signal: AbortSignal,
 ): Promise<number> {
   let opened = 0
   const table = raw(place.table)

@@ -37,7 +37,7 @@ export function createGuard(allow: readonly string[], self: readonly Listener[])
   function judge(host: string, port: number, address: Address): Verdict {
     if (self.some((listener) => reaches(listener, port, address))) return { refused: 'self' }
     const kind = classifyAddress(address)
-    return kind === null || isAllowed(list, kind, host, port, address) ? { refused: null } : { refused: kind }
+    return kind === null || isAllowed(list, kind, { host, port, address }) ? { refused: null } : { refused: kind }
   }
 
   return {
@@ -73,7 +73,11 @@ export function createGuard(allow: readonly string[], self: readonly Listener[])
 }
 
 /** Metadata services hand out the machine's credentials: neither a range nor a name opens them by accident. */
-function isAllowed(list: AllowList, kind: AddressKind, host: string, port: number, address: Address): boolean {
+function isAllowed(
+  list: AllowList,
+  kind: AddressKind,
+  { host, port, address }: { host: string; port: number; address: Address },
+): boolean {
   if (kind === 'cloud metadata') return namesAddress(list, address, port)
   return allowsAddress(list, address, port) || allowsName(list, host, port)
 }

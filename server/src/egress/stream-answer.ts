@@ -70,7 +70,7 @@ function streamReader(
     },
     finish(raw, hop, requests) {
       try {
-        return openAnswer(raw, hop, requests, request, lifetime)
+        return openAnswer(raw, { hop, requests, request, lifetime })
       } catch (error) {
         raw.body.on('error', () => {}).destroy()
         throw error
@@ -99,7 +99,14 @@ async function sendHop(dispatcher: Dispatcher, hop: Hop, signal: AbortSignal): P
   }
 }
 
-function openAnswer(raw: Raw, hop: Hop, requests: number, request: EgressRequest, lifetime: Lifetime): StreamAnswer {
+interface Sent {
+  hop: Hop
+  requests: number
+  request: EgressRequest
+  lifetime: Lifetime
+}
+
+function openAnswer(raw: Raw, { hop, requests, request, lifetime }: Sent): StreamAnswer {
   const { host, href: url } = hop.url
   const { status, headers } = raw
   const maxBytes = request.maxBytes ?? Number.POSITIVE_INFINITY

@@ -17,12 +17,11 @@ export function followLog(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {
-  const { db, blobs } = services
   const actor = actorOf(request)
   return request.server.eventStreams.serve(actor.organization_id, async (begin) => {
     const after = Number(/^\d{1,9}$/.exec(String(request.headers['last-event-id'] ?? ''))?.[0] ?? 0)
     // Everything that can be refused is refused before the stream begins.
-    const tail = await readLog(db, blobs, actor, runId, after)
+    const tail = await readLog(services, actor, runId, after)
     const stream = begin(reply)
     try {
       await sendLog(services, request, stream, { runId, after, tail })
@@ -44,7 +43,7 @@ async function sendLog(
   stream: EventStream,
   { runId, after, tail }: Position,
 ): Promise<void> {
-  const { db, blobs, runMessages } = services
+  const { db, runMessages } = services
   const actor = actorOf(request)
   const heard = runMessages.follow(runId)
   stream.signal.addEventListener('abort', () => heard.stop(), { once: true })
@@ -64,7 +63,7 @@ async function sendLog(
         spokeAt = Date.now()
       }
       if (!(await stillMay(services, request))) break
-      tail = await readLog(db, blobs, actor, runId, after)
+      tail = await readLog(services, actor, runId, after)
     }
     if (tail.finished) {
       const { status } = await readRun(db, actor, runId)

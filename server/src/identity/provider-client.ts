@@ -93,8 +93,9 @@ function createOpenIdFlow(issuer: string, clientId: string, secret: string | und
       [oidc.customFetch]: fetchOf(egress),
       execute: server.protocol === 'http:' ? [oidc.allowInsecureRequests] : [],
     })
-    const methods = configuration.serverMetadata().token_endpoint_auth_methods_supported
-    return configure(configuration.serverMetadata(), clientId, secret, methods ?? ['client_secret_basic'], egress)
+    const found = configuration.serverMetadata()
+    const methods = found.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+    return configure(found, { clientId, secret, methods, egress })
   }
   return {
     scope: 'openid email profile',
@@ -129,10 +130,7 @@ function createPlainFlow(settings: ProviderSettings, clientId: string, egress: E
       authorization_endpoint: settings.IDP_AUTHORIZE_URL!,
       token_endpoint: settings.IDP_TOKEN_URL!,
     },
-    clientId,
-    settings.IDP_CLIENT_SECRET,
-    ['client_secret_post'],
-    egress,
+    { clientId, secret: settings.IDP_CLIENT_SECRET, methods: ['client_secret_post'], egress },
   )
   return {
     scope: 'email profile',
@@ -162,13 +160,15 @@ function createPlainFlow(settings: ProviderSettings, clientId: string, egress: E
   }
 }
 
-function configure(
-  server: oidc.ServerMetadata,
-  clientId: string,
-  secret: string | undefined,
-  methods: readonly string[],
-  egress: Egress,
-): oidc.Configuration {
+interface Client {
+  clientId: string
+  secret: string | undefined
+  /** How it may authenticate. */
+  methods: readonly string[]
+  egress: Egress
+}
+
+function configure(server: oidc.ServerMetadata, { clientId, secret, methods, egress }: Client): oidc.Configuration {
   const configuration = new oidc.Configuration(server, clientId, undefined, authenticateClient(secret, methods))
   configuration[oidc.customFetch] = fetchOf(egress)
   configuration.timeout = timeoutSeconds

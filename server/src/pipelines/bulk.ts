@@ -88,7 +88,7 @@ export async function createPipelines(
     const rows: Pipeline[] = []
     for (const { name, config, summary } of checked) {
       const row = { ...timing, id: randomUUID(), name, domain_id: input.domain_id ?? null }
-      rows.push(await insertPipeline(tx, services.box, actor, { ...row, config, summary }))
+      rows.push(await insertPipeline({ db: tx, box: services.box }, actor, { ...row, config, summary }))
     }
     return rows
   })

@@ -33,8 +33,8 @@ export function checkConfig(
   const faults = findFrameFaults(given)
   if (faults.length > 0) throw refuse(faults)
   const config = given as PipelineConfig
-  const source = checkSource(config.source, references, box, 'config.source', faults)
-  const destination = checkDestination(config.destination, references, box, 'config.destination', faults)
+  const source = checkSource(config.source, { references, box, path: 'config.source', faults })
+  const destination = checkDestination(config.destination, { references, box, path: 'config.destination', faults })
   if (source && destination) faults.push(...findSyncFaults(config, source, destination), ...findColumnFaults(config))
   faults.push(...findRunFaults(config, limits))
   if (faults.length > 0) throw refuse(faults)

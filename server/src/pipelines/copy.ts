@@ -52,7 +52,7 @@ export async function copyPipeline(
       enabled: false,
       next_run_at: null,
     }
-    return insertPipeline(tx, box, actor, copy, 'pipeline.copied')
+    return insertPipeline({ db: tx, box }, actor, copy, 'pipeline.copied')
   })
   forgetTotal(actor.organization_id)
   return made

@@ -92,7 +92,7 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
     const timing = readTiming(input, references.now)
     const row = { ...timing, id: randomUUID(), name: input.name, domain_id: input.domain_id ?? null, config, summary }
     await requireRoom(tx, stores, actor, 1)
-    return insertPipeline(tx, box, actor, row)
+    return insertPipeline({ db: tx, box }, actor, row)
   }
   const needsLocks = stores.config.ORG_MAX_PIPELINES !== undefined || refersToRows(wantedBy(input.config))
   const made = await (needsLocks ? db.transaction(create) : create(db))
@@ -296,8 +296,7 @@ export async function requireRoom(tx: Queryable, { config }: Stores, actor: Acto
 }
 
 export async function insertPipeline(
-  db: Queryable,
-  box: SecretBox,
+  { db, box }: { db: Queryable; box: SecretBox },
   actor: Actor,
   row: NewPipeline,
   action = 'pipeline.created',

@@ -30,13 +30,12 @@ export interface LogTail {
 
 const PIPELINE_ID = raw('runs.pipeline_id')
 
-export async function readLog(
-  db: Queryable,
-  blobs: BlobStore,
-  actor: Actor,
-  runId: string,
-  after = 0,
-): Promise<LogTail> {
+interface LogStores {
+  db: Queryable
+  blobs: BlobStore
+}
+
+export async function readLog({ db, blobs }: LogStores, actor: Actor, runId: string, after = 0): Promise<LogTail> {
   const run = await db.first<{ log_key: string | null; finished: boolean }>(sql`
     SELECT log_key, finished_at IS NOT NULL AS finished FROM runs
      WHERE id = ${runId} AND organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
@@ -71,13 +70,12 @@ function numberLines(chunks: Chunk[]): NumberedLine[] {
 }
 
 export async function readLogText(
-  db: Queryable,
-  blobs: BlobStore,
+  stores: LogStores,
   actor: Actor,
   runId: string,
   tail: number | null,
 ): Promise<string> {
-  const { lines } = await readLog(db, blobs, actor, runId)
+  const { lines } = await readLog(stores, actor, runId)
   const shown = tail === null ? lines : lines.slice(-tail)
   return shown.map((line) => `${line.text}\n`).join('')
 }

@@ -44,13 +44,12 @@ export async function listPipelineRuns(
   db: Queryable,
   actor: Actor,
   pipelineId: string,
-  status: RunStatus | null,
-  page: Paging & WithCounts,
+  { status, ...page }: Paging & WithCounts & { status: RunStatus | null },
 ): Promise<Listed<RunRow> & Counted> {
-  const there = await db.first(
+  const pipeline = await db.first(
     sql`SELECT 1 FROM pipelines WHERE id = ${pipelineId} AND organization_id = ${actor.organization_id}${inVisibleDomain(actor)}`,
   )
-  if (!there) throw notFound('Pipeline')
+  if (!pipeline) throw notFound('Pipeline')
   const of = (status: RunStatus | null) =>
     sql`FROM runs r WHERE r.pipeline_id = ${pipelineId}${status ? sql` AND r.status = ${status}` : sql``}`
   const own = of(status)

@@ -54,7 +54,7 @@ export async function grantDomainRole(
     const ownRole = requireRole(members.get(actor.user_id), actor, 'users:manage_roles')
     if (role === 'admin' && ownRole !== 'owner')
       throw new AppError('forbidden', 'Only the owner can grant the admin role in a domain')
-    const row = await insertDomainRole(tx, actor, userId, domainId, role)
+    const row = await insertDomainRole(tx, actor, { user_id: userId, domain_id: domainId, role })
     await audit(
       tx,
       actor,
@@ -76,13 +76,11 @@ export async function grantDomainRole(
 async function insertDomainRole(
   tx: Queryable,
   actor: Actor,
-  userId: string,
-  domainId: string,
-  role: string,
+  { user_id, domain_id, role }: { user_id: string; domain_id: string; role: string },
 ): Promise<{ id: string; created_at: string }> {
   try {
     const row = await tx.first<{ id: string; created_at: string }>(sql`
-      INSERT INTO domain_roles (organization_id, user_id, domain_id, role) VALUES (${actor.organization_id}, ${userId}, ${domainId}, ${role})
+      INSERT INTO domain_roles (organization_id, user_id, domain_id, role) VALUES (${actor.organization_id}, ${user_id}, ${domain_id}, ${role})
       RETURNING id, created_at`)
     return row!
   } catch (error) {

@@ -66,7 +66,7 @@ export async function inviteMember(
     await lockAddress(tx, actor.organization_id, email)
     await expireInvitations(tx, actor.organization_id, email)
     await refuseMember(tx, actor.organization_id, email)
-    const row = await insertInvitation(tx, actor, email, input.role, token, INVITATION_DAYS)
+    const row = await insertInvitation(tx, actor, { email, role: input.role, token, days: INVITATION_DAYS })
     await audit(tx, actor, 'invitation.created', { type: 'invitation', id: row.id }, { email, role: input.role })
     return row
   })
@@ -88,10 +88,7 @@ async function refuseMember(tx: Queryable, organizationId: string, email: string
 async function insertInvitation(
   tx: Queryable,
   actor: Actor,
-  email: string,
-  role: InvitedRole,
-  token: string,
-  days: number,
+  { email, role, token, days }: { email: string; role: InvitedRole; token: string; days: number },
 ): Promise<InvitationRow> {
   try {
     const row = await tx.first<Omit<InvitationRow, 'invited_by_name'>>(sql`

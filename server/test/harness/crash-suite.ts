@@ -45,7 +45,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
           const place = `crashed at ${point} (${nth})`
           const { target, doomed } = await begin()
           assert.ok(await crash(doomed, point, nth, limits), place)
-          if (keepsRows) await assertNeverHalf(trial(), target.config, write, kind.resumable, place)
+          if (keepsRows) await assertNeverHalf(trial(), target.config, { write, resumable: kind.resumable, place })
           const outcome = await run(bench.again(doomed), limits)
           await assertRows(target, outcome, afterRun(write), place)
           assert.equal(outcome.records_read, rows.length, place)
@@ -227,9 +227,7 @@ function crashPoints(passed: readonly string[], everywhere: boolean): [string, n
 async function assertNeverHalf(
   trial: Trial,
   config: Record<string, unknown>,
-  write: WriteMode,
-  resumable: boolean,
-  place: string,
+  { write, resumable, place }: { write: WriteMode; resumable: boolean; place: string },
 ): Promise<void> {
   const { fixture, bench } = trial
   const seen = (await fixture.read({ config }, null, bench)).length

@@ -87,7 +87,7 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
             .prepare('UPDATE marks SET checkpoint = ?, cursor = ? WHERE pipeline = ? AND token = ? AND checkpoint = ?')
             .run(checkpoint, JSON.stringify(cursor), pipeline_id, token, checkpoint - 1),
         )
-        for (const row of pending) insert(db, config.table, staged ? run_id : null, row, sync)
+        for (const row of pending) insert(db, { table: config.table, stagedBy: staged ? run_id : null }, row, sync)
       })
       pending = []
     },
@@ -108,7 +108,7 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
           db.prepare('DELETE FROM rows WHERE target = ? AND staged_by IS NULL').run(config.table)
         }
         db.prepare('DELETE FROM rows WHERE staged_by = ?').run(run_id)
-        for (const { row } of rows) insert(db, config.table, null, row, sync)
+        for (const { row } of rows) insert(db, { table: config.table, stagedBy: null }, row, sync)
       })
       db.close()
     },
@@ -138,8 +138,7 @@ function openDatabase(file: string): DatabaseSync {
 
 function insert(
   db: DatabaseSync,
-  table: string,
-  stagedBy: string | null,
+  { table, stagedBy }: { table: string; stagedBy: string | null },
   row: string,
   sync: LoadContext['sync'],
 ): void {

@@ -72,7 +72,7 @@ function inspect(node: Node, value: unknown, path: string, faults: string[]): vo
     if (!choices.includes(value))
       faults.push(`${path}: ${quote(value)} is not allowed; use ${list(choices)}${guess(value, choices)}`)
   } else if (node.anyOf) {
-    inspectUnion(node, node.anyOf, value, path, faults)
+    inspectUnion(node, value, path, faults)
   } else if (node.type === 'object') {
     inspectObject(node, value, path, faults)
   } else if (node.type === 'array') {
@@ -83,7 +83,8 @@ function inspect(node: Node, value: unknown, path: string, faults: string[]): vo
   }
 }
 
-function inspectUnion(node: Node, members: Node[], value: unknown, path: string, faults: string[]): void {
+function inspectUnion(node: Node, value: unknown, path: string, faults: string[]): void {
+  const members = node.anyOf ?? []
   let closest: string[] | null = null
   for (const member of members) {
     const own: string[] = []

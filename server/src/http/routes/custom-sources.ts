@@ -138,7 +138,7 @@ function sourceRoutes(app: App, services: Services): void {
       },
     },
     (request, reply) =>
-      updateCustomSource(services, actorOf(request), request.params.id, request.body, signalOf(reply)),
+      updateCustomSource(services, actorOf(request), { ...request.body, ...request.params }, signalOf(reply)),
   )
 
   app.delete(
@@ -202,7 +202,7 @@ function trialRoutes(app: App, services: Services): void {
       },
     },
     (request, reply) =>
-      checkCustomSource(services, actorOf(request), request.params.id, request.body ?? {}, signalOf(reply)),
+      checkCustomSource(services, actorOf(request), { ...request.body, ...request.params }, signalOf(reply)),
   )
 }
 

@@ -87,7 +87,8 @@ function pipelineRoutes(app: App, services: Services): void {
     async (request, reply) =>
       withCounts(
         reply,
-        await listPipelineRuns(db, actorOf(request), request.params.id, requireStatus(request.query.status), {
+        await listPipelineRuns(db, actorOf(request), request.params.id, {
+          status: requireStatus(request.query.status),
           ...paging(request.query),
           include_counts: request.query.include_counts,
         }),
@@ -187,7 +188,7 @@ function logRoutes(app: App, services: Services): void {
       },
     },
     async (request) => ({
-      logs: await readLogText(db, blobs, actorOf(request), request.params.run_id, request.query.tail ?? null),
+      logs: await readLogText({ db, blobs }, actorOf(request), request.params.run_id, request.query.tail ?? null),
     }),
   )
 

@@ -90,7 +90,7 @@ function itemRoutes(app: App, services: Services, type: ConnectorType, path: str
         },
       },
     },
-    (request) => readSavedConnector(services, actorOf(request), type, request.params.id),
+    (request) => readSavedConnector(services, actorOf(request), { type, id: request.params.id }),
   )
 
   app.put(
@@ -108,7 +108,7 @@ function itemRoutes(app: App, services: Services, type: ConnectorType, path: str
         },
       },
     },
-    (request) => updateSavedConnector(services, actorOf(request), type, request.params.id, request.body),
+    (request) => updateSavedConnector(services, actorOf(request), { type, id: request.params.id }, request.body),
   )
 
   app.delete(
@@ -130,7 +130,7 @@ function itemRoutes(app: App, services: Services, type: ConnectorType, path: str
       },
     },
     async (request, reply) => {
-      await deleteSavedConnector(db, actorOf(request), type, request.params.id, request.query)
+      await deleteSavedConnector(db, actorOf(request), { type, id: request.params.id }, request.query)
       return reply.code(204).send(null)
     },
   )
@@ -156,7 +156,7 @@ function useRoutes(app: App, { db }: Services, type: ConnectorType, path: string
       const actor = actorOf(request)
       const { id } = request.params
       requirePermission(actor, 'pipelines:read')
-      await requireSavedConnector(db, actor, type, id)
+      await requireSavedConnector(db, actor, { type, id })
       const filter = type === 'source' ? { saved_source_id: id } : { saved_destination_id: id }
       return sendJsonList(reply, await listPipelines(db, actor, filter, paging(request.query)))
     },

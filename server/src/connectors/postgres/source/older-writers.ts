@@ -47,7 +47,7 @@ export async function waitForWriters(
   try {
     const fixed = await inTransaction(session, () => fixBound(session, relation, cursor))
     if (fixed !== null) {
-      await waitFor(session, fixed.writers, cursor.name, fixed.bound, wait)
+      await waitFor(session, fixed, cursor.name, wait)
       return fixed.bound
     }
     wait.log.warn(
@@ -90,9 +90,8 @@ async function fixBound(
 /** Each look is a transaction of its own, so that none of ours is open while we wait. */
 async function waitFor(
   session: Session,
-  writers: readonly string[],
+  { writers, bound }: { writers: readonly string[]; bound: string | null },
   field: string,
-  bound: string | null,
   { signal, log, seconds }: Wait,
 ): Promise<void> {
   const began = performance.now()
