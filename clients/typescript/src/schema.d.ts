@@ -1745,7 +1745,7 @@ export interface paths {
         get: operations["getPipelinesByIdState"];
         /**
          * Set the cursor
-         * @description It belongs to the config as it is now, whatever the pipeline read and wrote before.
+         * @description It belongs to the current config, regardless of what the pipeline read and wrote before.
          *
          *     Needs the permission `pipelines:write`.
          */

@@ -101,9 +101,9 @@ type ListeningApp = Awaited<ReturnType<Awaited<ReturnType<typeof loadRole.api>>[
 
 async function closeApp(app: ListeningApp, deadline: AbortSignal): Promise<void> {
   const closed = app.close()
-  const breakOff = () => app.server.closeAllConnections()
-  if (deadline.aborted) breakOff()
-  else deadline.addEventListener('abort', breakOff, { once: true })
+  const closeConnections = () => app.server.closeAllConnections()
+  if (deadline.aborted) closeConnections()
+  else deadline.addEventListener('abort', closeConnections, { once: true })
   await closed
 }
 

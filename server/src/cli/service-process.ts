@@ -15,7 +15,7 @@ const begun = new Promise<ToService>((resolve) => process.once('message', resolv
 // The kernel ends this process with its parent where supported (PDEATHSIG); this is the fallback.
 process.once('disconnect', () => process.exit(1))
 
-/** Resolves when the message is sent, whatever happens to this process then. */
+/** Resolves when the message is sent, or cannot be sent any more. */
 const tellParent = (message: FromService) =>
   new Promise<void>((resolve) => process.send!(message, undefined, undefined, () => resolve()))
 

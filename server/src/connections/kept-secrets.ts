@@ -59,7 +59,7 @@ function overridesOf({ kind, connector_name = '' }: Side): string[] {
   return Object.keys(properties).filter((name) => properties[name]!.override && !properties[name]!.secret)
 }
 
-/** The first place where the two differ. A mask that is sent equals whatever is stored there. */
+/** The first place where the two differ. A mask that is sent matches any stored value. */
 function findChange({ incoming, stored, path }: Change, free: readonly string[]): string | null {
   if (incoming === MASK || free.includes(path)) return null
   if (Array.isArray(incoming) && Array.isArray(stored) && incoming.length === stored.length)

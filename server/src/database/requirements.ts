@@ -9,7 +9,7 @@ import { OperatorError } from '../errors.ts'
 import { type Database, script } from './database.ts'
 
 const OLDEST_POSTGRES = 13
-const HEARD_WITHIN_MS = 5000
+const ARRIVES_WITHIN_MS = 5000
 
 export async function requireDatabase(db: Database): Promise<void> {
   const server = await db
@@ -42,11 +42,11 @@ export async function requireDatabase(db: Database): Promise<void> {
  */
 async function requireNotifications(db: Database): Promise<void> {
   const channel = `sluice_${randomBytes(8).toString('hex')}`
-  const heard = Promise.withResolvers<true>()
-  const stop = await db.listen(channel, () => heard.resolve(true))
+  const received = Promise.withResolvers<true>()
+  const stop = await db.listen(channel, () => received.resolve(true))
   try {
     await db.execute(script(`SELECT pg_notify('${channel}', '')`))
-    const arrived = await Promise.race([heard.promise, delay(HEARD_WITHIN_MS, false, { ref: false })])
+    const arrived = await Promise.race([received.promise, delay(ARRIVES_WITHIN_MS, false, { ref: false })])
     if (!arrived)
       throw new OperatorError(
         'Notifications of the database of DATABASE_URL do not arrive, as behind a pooler in transaction mode; use session mode (pgbouncer: pool_mode = session), or connect to PostgreSQL directly.',

@@ -86,7 +86,7 @@ export async function setUpSession(client: pg.ClientBase, limits: SessionLimits)
     )
 }
 
-/** A query whose answer never came. The connection is unusable, whatever its socket says. */
+/** A query whose answer never came. The connection is unusable, even if its socket looks open. */
 export const isAnswerMissing = (error: unknown): boolean =>
   error instanceof Error && error.message === 'Query read timeout'
 

@@ -133,7 +133,7 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Rejects with the signal's reason at once, whatever happens to the promise. */
+/** Rejects with the signal's reason at once, without waiting for the promise. */
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason)

@@ -67,7 +67,7 @@ function firstHop(address: string | URL, request: EgressRequest, userAgent: stri
 
 const EMPTY_STATUSES = new Set([204, 205, 304])
 
-/** The encoding to undo, or null: an answer without a body has none, whatever its headers say. */
+/** The encoding to undo, or null: an answer without a body has none, even if its headers name one. */
 export function encodingOf(
   raw: { status: number; headers: AnswerHeaders },
   hop: Hop,

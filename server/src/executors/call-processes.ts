@@ -95,7 +95,7 @@ export class CallProcesses {
     if (released.organization !== null) released.idleTimer = setTimeout(() => this.#end(released), KEPT_IDLE_MS).unref()
   }
 
-  /** After `close` every process is killed, whatever it was doing. */
+  /** After `close` every process is killed, even in the middle of a call. */
   get closed(): boolean {
     return this.#closed
   }

@@ -62,7 +62,7 @@ export class FrameReader {
   #frameBytes = 0
   #headBytes = 0
   #second = 0
-  #heard = { frames: 0, bytes: 0 }
+  #received = { frames: 0, bytes: 0 }
 
   constructor(limits: FrameLimits) {
     this.#limits = limits
@@ -105,12 +105,12 @@ export class FrameReader {
 
   #count(bytes: number): void {
     const second = Math.floor(performance.now() / 1000)
-    if (second !== this.#second) this.#heard = { frames: 0, bytes: 0 }
+    if (second !== this.#second) this.#received = { frames: 0, bytes: 0 }
     this.#second = second
-    this.#heard.frames++
-    this.#heard.bytes += bytes
+    this.#received.frames++
+    this.#received.bytes += bytes
     const { perSecond } = this.#limits
-    if (this.#heard.frames > perSecond.frames || this.#heard.bytes > perSecond.bytes)
+    if (this.#received.frames > perSecond.frames || this.#received.bytes > perSecond.bytes)
       throw new Error(`more than ${perSecond.frames} frames or ${perSecond.bytes} bytes in a second`)
   }
 }

@@ -111,8 +111,8 @@ function launch({ memoryMb, settings, entry }: PoolOptions): Pooled {
     ended: child.ended,
     send: child.send,
     residentMb: child.residentMb,
-    onMessage(heard) {
-      listener = heard
+    onMessage(handler) {
+      listener = handler
     },
     kill() {
       executor.idle = false

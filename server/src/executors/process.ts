@@ -79,11 +79,11 @@ export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers
   // A freed pid may soon belong to another process; and 0 would be the service's own process group.
   let gone = child.pid === undefined
   let stderr = ''
-  let heard = 0
+  let read = 0
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = (stderr + text).slice(-STDERR_KEPT)
-    heard += text.length
-    if (heard > STDERR_READ) child.stderr.destroy()
+    read += text.length
+    if (read > STDERR_READ) child.stderr.destroy()
   })
   const kill = (): void => {
     if (!gone) killGroup(pid)
@@ -165,7 +165,7 @@ function start({ memoryMb, semiSpaceMb, entry = EXECUTOR_ENTRY }: LaunchOptions,
 
 let prefix: string[] | undefined
 
-/** The command prefix: yield the CPU, and exit with the service. Uses whatever this machine has. */
+/** The command prefix: yield the CPU, and exit with the service. Leaves out what this machine does not have. */
 function prefixCommand(): string[] {
   prefix ??= [
     ['nice', '-n', NICE],

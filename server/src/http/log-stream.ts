@@ -45,8 +45,8 @@ async function sendLog(
 ): Promise<void> {
   const { db, runMessages } = services
   const actor = actorOf(request)
-  const heard = runMessages.follow(runId)
-  stream.signal.addEventListener('abort', () => heard.stop(), { once: true })
+  const follower = runMessages.follow(runId)
+  stream.signal.addEventListener('abort', () => follower.stop(), { once: true })
   let spokeAt = Date.now()
   try {
     while (!stream.signal.aborted) {
@@ -56,13 +56,13 @@ async function sendLog(
         spokeAt = Date.now()
       }
       if (tail.finished || stream.signal.aborted) break
-      await heard.next(LOOK_MS)
+      await follower.next(LOOK_MS)
       if (stream.signal.aborted) break
       if (Date.now() - spokeAt > QUIET_MS) {
         await stream.send(': still here\n\n')
         spokeAt = Date.now()
       }
-      if (!(await stillMay(services, request))) break
+      if (!(await isStillAllowed(services, request))) break
       tail = await readLog(services, actor, runId, after)
     }
     if (tail.finished) {
@@ -70,12 +70,12 @@ async function sendLog(
       await stream.send(`event: end\ndata: ${JSON.stringify({ status })}\n\n`)
     }
   } finally {
-    heard.stop()
+    follower.stop()
   }
 }
 
 /** A stream may last for hours, and the session, the key or the membership may end before it. */
-const stillMay = (services: Services, request: FastifyRequest): Promise<boolean> =>
+const isStillAllowed = (services: Services, request: FastifyRequest): Promise<boolean> =>
   authenticate(services, request).then(
     () => true,
     (error: unknown) => {

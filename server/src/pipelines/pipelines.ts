@@ -283,15 +283,15 @@ export async function requireRoom(tx: Queryable, { config }: Stores, actor: Acto
   const most = config.ORG_MAX_PIPELINES
   if (most === undefined) return
   await lockForTransaction(tx, `pipelines ${actor.organization_id}`)
-  const there = await countUpTo(
+  const existing = await countUpTo(
     tx,
     sql`SELECT 1 FROM pipelines WHERE organization_id = ${actor.organization_id}`,
     most + 1,
   )
-  if (there + wanted > most)
+  if (existing + wanted > most)
     throw new AppError(
       'conflict',
-      `Your organization has ${there} pipelines, and the limit is ${most}; delete some that are no longer needed`,
+      `Your organization has ${existing} pipelines, and the limit is ${most}; delete some that are no longer needed`,
     )
 }
 

@@ -17,7 +17,7 @@ export interface WakeUps {
   stop(): Promise<void>
 }
 
-export interface Heard {
+export interface WakeUpHandlers {
   ready(): void
   cancelled(runId: string): void
   /** A reader is following the log of this run. */
@@ -26,14 +26,14 @@ export interface Heard {
   gap(): void
 }
 
-export function listenForRuns({ db }: WorkerServices, worker: string, heard: Heard): WakeUps {
+export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUpHandlers): WakeUps {
   let stopListening: (() => Promise<void>) | null = null
 
-  const hear = (payload: string) => {
+  const handle = (payload: string) => {
     const { message, run_id } = readMessage(payload)
-    if (message === 'ready') heard.ready()
-    if (message === 'cancel') heard.cancelled(run_id)
-    if (message === 'follow') heard.followed(run_id)
+    if (message === 'ready') on.ready()
+    if (message === 'cancel') on.cancelled(run_id)
+    if (message === 'follow') on.followed(run_id)
   }
   const leave = async () => {
     const stop = stopListening
@@ -51,7 +51,7 @@ export function listenForRuns({ db }: WorkerServices, worker: string, heard: Hea
       }
       const seated = await takeSeat(db.control, worker)
       if (!seated) return leave()
-      stopListening ??= await db.listen(CHANNEL, hear, heard.gap)
+      stopListening ??= await db.listen(CHANNEL, handle, on.gap)
     },
     async stop() {
       if (stopListening) await leaveSeat().catch(() => 0)

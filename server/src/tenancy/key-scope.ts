@@ -35,6 +35,6 @@ export async function chooseScope(
 }
 
 async function requireDomain(tx: Queryable, organizationId: string, id: string): Promise<void> {
-  const there = await tx.first(sql`SELECT 1 FROM domains WHERE id = ${id} AND organization_id = ${organizationId}`)
-  if (!there) throw notFound('Domain')
+  const domain = await tx.first(sql`SELECT 1 FROM domains WHERE id = ${id} AND organization_id = ${organizationId}`)
+  if (!domain) throw notFound('Domain')
 }

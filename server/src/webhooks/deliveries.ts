@@ -52,7 +52,7 @@ interface DeliveryServices {
 export async function startWebhookDeliveries(services: DeliveryServices): Promise<WebhookDeliveries> {
   const { db, log } = services
   const wakeSignal = createWakeSignal()
-  const breakOff = new AbortController()
+  const aborting = new AbortController()
   const inFlight = new Set<Promise<void>>()
   const busy = new Map<string, number>()
   let stopping = false
@@ -61,7 +61,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
   const start = (delivery: ClaimedDelivery) => {
     const organization = delivery.organization_id
     busy.set(organization, (busy.get(organization) ?? 0) + 1)
-    const done = deliver(services, delivery, breakOff.signal)
+    const done = deliver(services, delivery, aborting.signal)
       .catch((error: Error) =>
         log.warn(
           { err: error, delivery_id: delivery.id },
@@ -116,7 +116,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
     async stop(deadline) {
       stopping = true
       wakeSignal.wake()
-      const abort = () => breakOff.abort()
+      const abort = () => aborting.abort()
       if (deadline?.aborted) abort()
       deadline?.addEventListener('abort', abort, { once: true })
       await looping

@@ -97,7 +97,7 @@ function describeRefusal(status: number, excerpt: string): string {
   return `The receiver answered ${status}${redirected}${excerpt === '' ? '' : `: ${excerpt}`}`
 }
 
-/** The status decides; whatever happens to the body changes nothing, and this never throws. */
+/** The status decides. A body that cannot be read changes nothing, so this never throws. */
 async function readExcerpt(body: Readable, secret: string): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0

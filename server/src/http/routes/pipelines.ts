@@ -230,7 +230,7 @@ function stateRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Set the cursor',
-        description: 'It belongs to the config as it is now, whatever the pipeline read and wrote before.',
+        description: 'It belongs to the current config, regardless of what the pipeline read and wrote before.',
         params: IdParams,
         body: WriteState,
         response: { 200: StateView, ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found') },

@@ -99,7 +99,7 @@ class CopyOut implements Submittable {
         }
         this.#left = ((chunk[at + 1]! << 24) | (chunk[at + 2]! << 16) | (chunk[at + 3]! << 8) | chunk[at + 4]!) - 4
         // Only a malicious server sends this; it would be read backwards forever.
-        if (this.#left < 0) return void this.#breakOff('a message with an impossible length')
+        if (this.#left < 0) return void this.#fail('a message with an impossible length')
         at += 5
       }
       const end = Math.min(at + this.#left, length)
@@ -114,7 +114,7 @@ class CopyOut implements Submittable {
     if (this.#cut()) {
       this.#stream?.pause()
       this.#wakeUp()
-    } else if (this.#used > MAX_ROW_BYTES) this.#breakOff(`a row of more than ${MAX_ROW_BYTES >> 20} MB`)
+    } else if (this.#used > MAX_ROW_BYTES) this.#fail(`a row of more than ${MAX_ROW_BYTES >> 20} MB`)
   }
 
   #reserve(bytes: number): void {
@@ -139,7 +139,7 @@ class CopyOut implements Submittable {
     return true
   }
 
-  #breakOff(what: string): void {
+  #fail(what: string): void {
     this.#error = new ConnectorError('source', `The server sent ${what}`)
     this.#over = true
     this.#stream?.destroy()
