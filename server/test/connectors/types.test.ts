@@ -17,11 +17,12 @@ import {
 import { type ColumnType, formatType, isColumnType, parseType } from '../../src/connectors/types/column-types.ts'
 import { fitsFloat32, fitsFloat64 } from '../../src/connectors/types/digits.ts'
 import { RecordEncoder } from '../../src/connectors/types/record-encoder.ts'
-import { escapeField, parseRows } from '../../src/connectors/types/tsv.ts'
+import { escapeField } from '../../src/connectors/types/tsv.ts'
 import { commonType } from '../../src/connectors/types/widening.ts'
 import { lineSource } from '../harness/line-source.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 import { sqliteDestination } from '../harness/sqlite-destination.ts'
+import { parseRows } from '../harness/tsv-rows.ts'
 
 describe('names of types', () => {
   it('survive a round trip', () => {
