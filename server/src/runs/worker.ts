@@ -35,8 +35,9 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
 
   const look = async () => {
     await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
-    slots.fill()
     const ms = await nextAvailableMs(db.control)
+    // Last, so that an idle worker never needs more connections at once than the pool keeps open.
+    slots.fill()
     clearTimeout(backOff)
     if (ms !== null && ms < lookMs) backOff = setTimeout(slots.fill, ms + 5)
   }

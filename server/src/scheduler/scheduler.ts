@@ -6,10 +6,16 @@ import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
+import { nextDueMs } from './next-due.ts'
 import { scheduleDuePipelines } from './tick.ts'
 import { tidyHourly, tidyOften } from './tidy.ts'
 
-const TICK_MS = 500
+/** How soon to look again after pipelines were due: others may have been locked at that moment. */
+const DUE_AGAIN_MS = 500
+/** How soon to look at the latest, if a due time was changed by other means than the API. */
+const LOOK_MS = 2000
+/** A timer may fire a moment early. */
+const TIMER_MS = 2
 const TIDY_MS = 10_000
 const HOUR_MS = 3600 * 1000
 
@@ -21,27 +27,30 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
   const { db, box, log, config, state } = services
   const deliveries = await startWebhookDeliveries(services)
   const loops = [
-    every(TICK_MS, async () => {
-      await scheduleDuePipelines(db.control, box, log)
+    repeat(DUE_AGAIN_MS, async () => {
+      const ms = await nextDueMs(db.control)
+      if (ms <= 0) await scheduleDuePipelines(db.control, box, log)
       state.tickedAt = Date.now()
+      return ms <= 0 ? DUE_AGAIN_MS : Math.min(ms + TIMER_MS, LOOK_MS)
     }),
-    every(TIDY_MS, async () => {
+    repeat(TIDY_MS, async () => {
       await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
       await readySkippedRuns(db.control)
       await tidyOften(services)
     }),
-    every(HOUR_MS, () => tidyHourly(services)),
+    repeat(HOUR_MS, () => tidyHourly(services)),
   ]
 
-  function every(ms: number, work: () => Promise<void>): { stop(): Promise<void> } {
+  /** After `ms`, or after the time that `work` returns. */
+  function repeat(ms: number, work: () => Promise<unknown>): { stop(): Promise<void> } {
     let stopped = false
     let timer: NodeJS.Timeout | undefined
     let running: Promise<void> = Promise.resolve()
     const turn = () => {
       running = work()
         .catch((error: Error) => log.warn({ err: error }, 'the scheduler failed; trying again soon'))
-        .then(() => {
-          if (!stopped) timer = setTimeout(turn, ms)
+        .then((again) => {
+          if (!stopped) timer = setTimeout(turn, typeof again === 'number' ? again : ms)
         })
     }
     timer = setTimeout(turn, Math.min(ms, 1000))

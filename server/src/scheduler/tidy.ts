@@ -46,12 +46,19 @@ export const tidyHourly = (services: HourlyServices): Promise<void> =>
     'forgetting old configurations of pipelines with many': () => forgetUsedConfigs(services.db),
   })
 
+/**
+ * Two at a time: each needs a connection, and more of them than the pool keeps open would be opened and closed every few
+ * seconds, which costs an idle installation more than all its queries.
+ */
 async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {
-  await Promise.all(
-    Object.entries(steps).map(([what, step]) =>
-      step().catch((error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`)),
-    ),
-  )
+  const left = Object.entries(steps)
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [what, step] = next
+      await step().catch((error: Error) => log.warn({ err: error }, `${what} failed; trying again soon`))
+    }
+  }
+  await Promise.all([work(), work()])
 }
 
 const report =

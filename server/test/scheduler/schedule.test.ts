@@ -4,6 +4,8 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { loadManyReferences } from '../../src/connections/references.ts'
 import { type Statement, script, sql } from '../../src/database/database.ts'
+import { nextDueMs } from '../../src/scheduler/next-due.ts'
+import { startScheduler } from '../../src/scheduler/scheduler.ts'
 import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
 import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/tidy.ts'
 import { startEngine } from '../harness/engine.ts'
@@ -42,6 +44,35 @@ test('a due pipeline runs once, even after a long downtime, and its next time is
     sql`SELECT next_run_at > now() AND next_run_at <= now() + interval '5 minutes' AS ahead FROM pipelines WHERE id = ${id}`,
   )
   assert.ok(row!.ahead)
+})
+
+test('the scheduler looks when a pipeline is due, and whenever a minute begins', async () => {
+  await db.execute(sql`UPDATE pipelines SET next_run_at = NULL`)
+  const toMinute = await db.transaction(async (tx) => {
+    const row = await tx.first<{ ms: number }>(sql`SELECT (60 - extract(second FROM now()))::float8 * 1000 AS ms`)
+    return [await nextDueMs(tx), row!.ms]
+  })
+  assert.ok(Math.abs(toMinute[0]! - toMinute[1]!) < 1, `${toMinute}`)
+  const id = await scheduled()
+  await due(id, '-1 second')
+  const soon = await nextDueMs(db)
+  assert.ok(soon <= 1000, `${soon} ms`)
+  await due(id)
+  assert.ok((await nextDueMs(db)) <= 0)
+  await db.execute(sql`UPDATE pipelines SET enabled = false WHERE id = ${id}`)
+  assert.ok((await nextDueMs(db)) > 0, 'a disabled pipeline is never due')
+})
+
+test('a running scheduler starts what is due', async () => {
+  const scheduler = await startScheduler(services)
+  const id = await scheduled()
+  await due(id, '-1 second')
+  const deadline = Date.now() + 60_000
+  while ((await runsOf(id)).length === 0) {
+    assert.ok(Date.now() < deadline, 'no run was started')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await scheduler.stop(AbortSignal.abort())
 })
 
 test('an invalid schedule does not block others, and a long batch is pinned in pieces', async () => {
