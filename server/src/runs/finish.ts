@@ -34,6 +34,8 @@ export interface Ending {
   log: LogChunk | null
   /** Claims a run for the slot that becomes free, in the same statement. */
   next?: NextClaim | undefined
+  /** Whether the worker that executes the run has to be told to stop. */
+  stopsWorker?: boolean
 }
 
 export interface NextClaim {
@@ -138,12 +140,13 @@ const appendChunk = (log: LogChunk | null): Statement =>
  * further parts of the statement, which see the ended run as `done`.
  */
 export async function endRun(db: Queryable, update: Statement, ending: Ending, also = sql``): Promise<boolean> {
-  const { log, next } = ending
+  const { log, next, stopsWorker = false } = ending
   const request = next?.request
+  const stop = stopsWorker ? sql`, pg_notify(${CHANNEL}, 'cancel ' || d.id)` : sql``
   const row = await db.first<Claim>(sql`
     WITH done AS (${update} RETURNING id, organization_id, pipeline_id, seq, status, triggered_by, error, started_at, finished_at, records_written),
     queued AS (${queueRunEvents})${also}
-    SELECT e.*, CASE WHEN EXISTS (SELECT 1 FROM queued) THEN pg_notify(${CHANNEL}, 'delivery') END
+    SELECT e.*, CASE WHEN EXISTS (SELECT 1 FROM queued) THEN pg_notify(${CHANNEL}, 'delivery') END${stop}
       FROM done d
      CROSS JOIN LATERAL end_run(d.id, d.pipeline_id, ${log?.line_count ?? 0}, ${log?.lines ?? ''},
        ${request?.worker ?? ''}, ${request?.free ?? 0}, ${request?.perOrganization ?? 0}, ${request?.leaseSeconds ?? 0}, ${request?.after ?? null}) e`)
