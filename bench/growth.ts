@@ -16,7 +16,7 @@ import { connectDatabase, type Database } from '../server/src/database/database.
 import { claim, nextAvailableMs } from '../server/src/runs/claim.ts'
 import { packLogs } from '../server/src/runs/log-packing.ts'
 import { recoverLostRuns } from '../server/src/runs/recover.ts'
-import { expireOutputs, removeLeftStages } from '../server/src/scheduler/tidy.ts'
+import { expireOutputs, removeLeftStages } from '../server/src/scheduler/cleanup.ts'
 import { percentile, report } from './lib/figures.ts'
 import { fillRuns } from './lib/many-runs.ts'
 import { type Platform, startPlatform } from './lib/platform.ts'

@@ -8,16 +8,16 @@ import path from 'node:path'
 import { generateTypes } from '../clients/typescript/generate.ts'
 import { configurationTable } from '../server/src/config/config.ts'
 import { clientSettings } from '../server/src/config/settings.ts'
-import { connectorPage } from '../server/src/connectors/docs.ts'
 import { destinations, sources } from '../server/src/connectors/registry.ts'
 import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app-type.ts'
-import { pipelinesPage } from '../server/src/pipelines/docs.ts'
 import { permissionsTable } from '../server/src/tenancy/permissions.ts'
 import { apiKeysPage } from './api-keys-page.ts'
+import { connectorPage } from './connector-page.ts'
 import { connectorsIndex } from './connectors-index.ts'
 import { describeSchema } from './describe-schema.ts'
+import { pipelinesPage } from './pipelines-page.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
 

@@ -12,8 +12,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import type { Authentication } from '../connectors/contract.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import { authenticationIn, type ConfigRow, isSameCredential, openConfig, placeOf } from './stored-credentials.ts'
 import { noteSuperseded } from './superseded-tokens.ts'
 
@@ -46,15 +46,15 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
   return {
     async begin(held) {
       began = true
-      await untilDatabaseAnswers(() => takeLease(db, place, holder, closing.signal))
-      const stored = await untilDatabaseAnswers(() => db.transaction((tx) => lockConfig(tx, box, place, place.origin)))
+      await retryWhileUnavailable(() => takeLease(db, place, holder, closing.signal))
+      const stored = await retryWhileUnavailable(() => db.transaction((tx) => lockConfig(tx, box, place, place.origin)))
       exchange ??= Promise.withResolvers()
       return stored === null ? held : String(stored.params.refresh_token)
     },
     async end(used, rotated) {
       try {
         if (rotated !== null && rotated !== used)
-          return await untilDatabaseAnswers(() => store(db, box, place, { used, rotated, holder }))
+          return await retryWhileUnavailable(() => store(db, box, place, { used, rotated, holder }))
         // A lease that cannot be released now expires.
         await releaseLease(db, place, holder).catch(() => 0)
         return used

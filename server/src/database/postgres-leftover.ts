@@ -36,10 +36,10 @@ export const heldElsewhere = (dataDir: string): string =>
 export async function holdFolder(dataDir: string, cluster: string, sockets: string): Promise<string[]> {
   const lock = path.join(dataDir, 'postgres.lock')
   const stale = [path.join(cluster, 'postmaster.pid'), path.join(sockets, '.s.PGSQL.5432.lock')]
-  const tidy = ['sh', '-c', 'rm -f "$0" "$1" && shift && exec "$@"', ...stale]
+  const removeStale = ['sh', '-c', 'rm -f "$0" "$1" && shift && exec "$@"', ...stale]
   const hold = ['flock', '--no-fork', '--nonblock', '--conflict-exit-code', String(HELD_ELSEWHERE), lock]
   const { ok: exists } = await runApart('flock', ['--version'])
-  return exists ? [...hold, ...tidy] : tidy
+  return exists ? [...hold, ...removeStale] : removeStale
 }
 
 async function waitUntilGone(find: () => number[]): Promise<void> {

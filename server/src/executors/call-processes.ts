@@ -53,7 +53,7 @@ export class CallProcesses {
   readonly #all = new Set<CallProcess>()
   /** Calls that wait for a process of their own organization. */
   readonly #waiting = new Map<string, Set<(found: CallProcess | null) => void>>()
-  readonly #tidying = new Set<Promise<void>>()
+  readonly #cleanups = new Set<Promise<void>>()
   #warming: NodeJS.Timeout | undefined
   #closed = false
 
@@ -104,7 +104,7 @@ export class CallProcesses {
     this.#closed = true
     clearTimeout(this.#warming)
     for (const each of this.#all) this.#end(each)
-    await Promise.all(this.#tidying)
+    await Promise.all(this.#cleanups)
   }
 
   #findIdle(organization: string | null): CallProcess | undefined {
@@ -136,7 +136,7 @@ export class CallProcesses {
   }
 
   #spawn(): CallProcess {
-    if (this.#tidying.size === 0 && this.#all.size === 0) this.#remember(sweepScratch())
+    if (this.#cleanups.size === 0 && this.#all.size === 0) this.#remember(sweepScratch())
     this.#makeRoom()
     const spawned = launch(this.#options, (reason) => {
       // Messages of a process that is being killed do not matter.
@@ -168,8 +168,8 @@ export class CallProcesses {
   }
 
   #remember(work: Promise<void>): void {
-    this.#tidying.add(work)
-    void work.then(() => this.#tidying.delete(work))
+    this.#cleanups.add(work)
+    void work.then(() => this.#cleanups.delete(work))
   }
 }
 

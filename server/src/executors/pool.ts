@@ -42,18 +42,18 @@ export interface PoolOptions {
 
 export function createExecutorPool(options: PoolOptions): ExecutorPool {
   const all = new Set<Pooled>()
-  const tidying = new Set([sweepScratch()])
+  const cleanups = new Set([sweepScratch()])
   let closed = false
 
   const spawnOne = (): Pooled => {
     const executor = launch(options)
     all.add(executor)
-    const tidied = executor.ended.then(() => {
+    const cleanup = executor.ended.then(() => {
       all.delete(executor)
       return removeScratch(executor.process.scratch)
     })
-    tidying.add(tidied)
-    void tidied.then(() => tidying.delete(tidied))
+    cleanups.add(cleanup)
+    void cleanup.then(() => cleanups.delete(cleanup))
     return executor
   }
   const idle = () => [...all].filter((executor) => executor.idle && !executor.process.gone)
@@ -91,7 +91,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
       clearInterval(shrinking)
       for (const executor of all) executor.kill()
       await Promise.all([...all].map((executor) => executor.ended))
-      await Promise.all(tidying)
+      await Promise.all(cleanups)
     },
   }
 }

@@ -6,7 +6,7 @@ import { ConnectorError } from '../connectors/contract.ts'
 import { readKeptColumns } from '../connectors/kept-columns.ts'
 import { findSource } from '../connectors/registry.ts'
 import { sql } from '../database/database.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import { type Fingerprint, findChanges, readFingerprint } from '../engine/fingerprint.ts'
 import type { Job } from '../engine/job.ts'
 import { makeFingerprint } from '../pipelines/fingerprint.ts'
@@ -54,7 +54,7 @@ async function withCode({ services, run, pinned }: ConfiguredAttempt): Promise<J
   const { custom, overrides: _, ...source } = pinned.config.source
   if (!custom) return source
   if (custom.code !== undefined) return { ...source, custom: { ...custom, code: custom.code } }
-  const row = await untilDatabaseAnswers(() =>
+  const row = await retryWhileUnavailable(() =>
     services.db.control.first<{ code: string }>(sql`
       SELECT v.code FROM custom_source_versions v JOIN custom_sources c ON c.id = v.custom_source_id
        WHERE v.custom_source_id = ${custom.id} AND v.version = ${custom.version} AND c.organization_id = ${run.organization_id}`),
@@ -74,5 +74,5 @@ const resumePoint = ({ checkpoint, cursor, parts }: ClaimedRun): Job['resume'] =
 async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {
   const { source } = pinned.config
   const wanted = source.custom ? [] : outputsOf(findSource(source.name), source.config)
-  return untilDatabaseAnswers(() => findReadableParts(services.db, run.organization_id, wanted))
+  return retryWhileUnavailable(() => findReadableParts(services.db, run.organization_id, wanted))
 }

@@ -9,7 +9,7 @@
 import type { Redact } from '../connectors/settings/redact.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
-import { isTransient } from '../database/until-database-answers.ts'
+import { isTransient } from '../database/retry-while-unavailable.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 

@@ -4,7 +4,7 @@
  */
 import { type StoredPart, sumStored } from '../blobs/parts.ts'
 import { sql } from '../database/database.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import type { ClaimedRun } from './claim.ts'
 import type { WorkerServices } from './worker-services.ts'
 
@@ -17,7 +17,7 @@ export async function findQuotaFault(
   const gigabytes = config.ORG_STORAGE_GB
   if (gigabytes === undefined) return null
   const own = sumStored(parts)
-  const row = await untilDatabaseAnswers(() =>
+  const row = await retryWhileUnavailable(() =>
     db.control.first<{ stored_bytes: number }>(
       sql`SELECT stored_bytes FROM organization_storage WHERE organization_id = ${run.organization_id}`,
     ),

@@ -6,7 +6,7 @@
 import type { StoredRefreshTokens } from '../connections/refresh-tokens.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { findDestination } from '../connectors/registry.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import type { Checkpoint, Outcome } from '../engine/job.ts'
 import type { FromExecutor } from '../executors/messages.ts'
 import type { Executor, ExecutorPool } from '../executors/pool.ts'
@@ -175,13 +175,13 @@ function keepSchema(
   { columns, changes }: Extract<FromExecutor, { type: 'schema' }>,
 ): Promise<number> {
   const fingerprint = makeFingerprint(services.box, run.organization_id, pinned.config)
-  return untilDatabaseAnswers(() => saveSchema(services.db.control, run, { columns, changes, fingerprint }))
+  return retryWhileUnavailable(() => saveSchema(services.db.control, run, { columns, changes, fingerprint }))
 }
 
 async function keepCheckpoint({ services, run }: Attempt, checkpoint: Checkpoint): Promise<Verdict | undefined> {
   const over = await findQuotaFault(services, run, checkpoint.parts)
   if (over) return failure('limit', over, false)
-  const saved = await untilDatabaseAnswers(() => saveCheckpoint(services.db.control, run, checkpoint)).catch(
+  const saved = await retryWhileUnavailable(() => saveCheckpoint(services.db.control, run, checkpoint)).catch(
     () => false,
   )
   if (!saved) return { end: 'lost' }

@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino'
 import { findDestination } from '../connectors/registry.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import type { Outcome } from '../engine/job.ts'
 import { formatDuration } from '../engine/sentences.ts'
 import { trimError } from '../executors/reports.ts'
@@ -108,7 +108,7 @@ async function writeCancelled(attempt: Attempt): Promise<void> {
 async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
   log.write('info', 'The worker is shutting down; another worker resumes from the last checkpoint.')
   const rest = await log.rest()
-  await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }))
+  await retryWhileUnavailable(() => handOver(services.db.control, run, { log: rest }))
 }
 
 /**
@@ -118,7 +118,7 @@ async function writeHandOver({ services, run, log }: Attempt): Promise<void> {
 async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
   log.write('warn', `The worker was cut off from the database; the run resumes from checkpoint ${run.checkpoint}.`)
   const rest = await log.rest()
-  await untilDatabaseAnswers(() => handOver(services.db.control, run, { log: rest }), CUT_OFF_MS)
+  await retryWhileUnavailable(() => handOver(services.db.control, run, { log: rest }), CUT_OFF_MS)
 }
 
 async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
@@ -137,7 +137,7 @@ async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
  */
 function endOnce(attempt: Attempt, end: (next: NextClaim | undefined) => Promise<boolean>): Promise<boolean> {
   let next = attempt.claimNext?.()
-  return untilDatabaseAnswers(() => {
+  return retryWhileUnavailable(() => {
     const claim = next
     next = undefined
     return end(claim).catch((error: Error) => {
@@ -160,7 +160,7 @@ async function writeFailure(attempt: Attempt, verdict: Failure): Promise<void> {
       `Attempt ${tries} of ${max_attempts} failed: ${verdict.message}. The next attempt starts in ${formatDuration(delaySeconds * 1000)}.`,
     )
     const rest = await log.rest()
-    await untilDatabaseAnswers(() => retryLater(services.db.control, run, { error, delaySeconds, log: rest, counts }))
+    await retryWhileUnavailable(() => retryLater(services.db.control, run, { error, delaySeconds, log: rest, counts }))
     return
   }
   log.write('error', `The run failed. ${error}`)

@@ -6,9 +6,9 @@ import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
+import { cleanUpHourly, cleanUpOften } from './cleanup.ts'
+import { scheduleDuePipelines } from './due-pipelines.ts'
 import { nextDueMs } from './next-due.ts'
-import { scheduleDuePipelines } from './tick.ts'
-import { tidyHourly, tidyOften } from './tidy.ts'
 
 /** How soon to look again after pipelines were due: others may have been locked at that moment. */
 const DUE_AGAIN_MS = 500
@@ -16,7 +16,7 @@ const DUE_AGAIN_MS = 500
 const LOOK_MS = 2000
 /** A timer may fire a moment early. */
 const TIMER_MS = 2
-const TIDY_MS = 10_000
+const CLEANUP_MS = 10_000
 const HOUR_MS = 3600 * 1000
 
 export interface Scheduler {
@@ -33,12 +33,12 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
       state.tickedAt = Date.now()
       return ms <= 0 ? DUE_AGAIN_MS : Math.min(ms + TIMER_MS, LOOK_MS)
     }),
-    repeat(TIDY_MS, async () => {
+    repeat(CLEANUP_MS, async () => {
       await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
       await readySkippedRuns(db.control)
-      await tidyOften(services)
+      await cleanUpOften(services)
     }),
-    repeat(HOUR_MS, () => tidyHourly(services)),
+    repeat(HOUR_MS, () => cleanUpHourly(services)),
   ]
 
   /** After `ms`, or after the time that `work` returns. */

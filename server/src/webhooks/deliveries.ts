@@ -6,8 +6,8 @@
 import type { Logger } from 'pino'
 import type { Database } from '../database/database.ts'
 import { CHANNEL, readMessage } from '../database/notifications.ts'
+import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
-import { untilDatabaseAnswers } from '../database/until-database-answers.ts'
 import { lookUpAs } from '../egress/lookup.ts'
 import type { Egress } from '../egress/policy.ts'
 import { createWakeSignal } from '../wake-signal.ts'
@@ -29,7 +29,7 @@ const IN_FLIGHT = 32
 const IN_FLIGHT_PER_ORGANIZATION = 4
 const LOOK_MS = 15_000
 const AFTER_FAULT_MS = 1000
-const TIDY_MS = 60 * 60 * 1000
+const CLEANUP_MS = 60 * 60 * 1000
 
 const SECOND = 1000
 const MINUTE = 60 * SECOND
@@ -56,7 +56,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
   const inFlight = new Set<Promise<void>>()
   const busy = new Map<string, number>()
   let stopping = false
-  let tidiedAt = Number.NEGATIVE_INFINITY
+  let cleanedUpAt = Number.NEGATIVE_INFINITY
 
   const start = (delivery: ClaimedDelivery) => {
     const organization = delivery.organization_id
@@ -85,8 +85,8 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
       const claimed = await claimDeliveries(db, { free, perOrganization: IN_FLIGHT_PER_ORGANIZATION, busy })
       for (const delivery of claimed) start(delivery)
     }
-    if (performance.now() - tidiedAt > TIDY_MS) {
-      tidiedAt = performance.now()
+    if (performance.now() - cleanedUpAt > CLEANUP_MS) {
+      cleanedUpAt = performance.now()
       const removed = await removeOldDeliveries(db)
       if (removed > 0) log.info({ removed }, 'removed old webhook deliveries')
     }
@@ -129,7 +129,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
 
 async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
   const { db, box, egress, log } = services
-  const note = (act: () => Promise<number>) => untilDatabaseAnswers(act)
+  const note = (act: () => Promise<number>) => retryWhileUnavailable(act)
   if (!delivery.enabled) return void (await note(() => noteDisabled(db, delivery)))
   let answer: Answer
   try {

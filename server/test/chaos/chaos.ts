@@ -22,7 +22,7 @@ import { connectDatabase, sql } from '../../src/database/database.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/database/embedded-postgres.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { createApp } from '../../src/http/app.ts'
-import { tidyOften } from '../../src/scheduler/tidy.ts'
+import { cleanUpOften } from '../../src/scheduler/cleanup.ts'
 import { composeServices, type Services } from '../../src/services.ts'
 
 export interface ChaosOptions {
@@ -384,7 +384,7 @@ async function verifyNothingIsLeft(world: World): Promise<void> {
   }
   await db.execute(sql`UPDATE runs SET finished_at = finished_at - interval '1 hour' WHERE stage_left`)
   for (let left = 1; left > 0; ) {
-    await tidyOften(world.services)
+    await cleanUpOften(world.services)
     left = (await db.first<{ left: number }>(sql`SELECT count(*) AS left FROM runs WHERE stage_left`))!.left
   }
   await blobs.sweep(0)

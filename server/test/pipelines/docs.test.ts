@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { pipelinesPage } from '../../../scripts/pipelines-page.ts'
 import { findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 import { configFrame } from '../../src/pipelines/config-shape.ts'
-import { pipelinesPage } from '../../src/pipelines/docs.ts'
 import { registerPerson, startApp } from '../harness/app.ts'
 
 const page = pipelinesPage()

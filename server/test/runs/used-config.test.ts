@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { createSecretBox } from '../../src/database/secret-box.ts'
 import { forgetUsedConfigs, KEPT_PER_PIPELINE, usedConfigOf } from '../../src/runs/used-config.ts'
-import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
+import { scheduleDuePipelines } from '../../src/scheduler/due-pipelines.ts'
 import { registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp()

@@ -4,10 +4,10 @@ import { test } from 'node:test'
 import { pino } from 'pino'
 import { loadManyReferences } from '../../src/connections/references.ts'
 import { type Statement, script, sql } from '../../src/database/database.ts'
+import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/cleanup.ts'
+import { scheduleDuePipelines } from '../../src/scheduler/due-pipelines.ts'
 import { nextDueMs } from '../../src/scheduler/next-due.ts'
 import { startScheduler } from '../../src/scheduler/scheduler.ts'
-import { scheduleDuePipelines } from '../../src/scheduler/tick.ts'
-import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/tidy.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()

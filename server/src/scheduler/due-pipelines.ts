@@ -1,5 +1,5 @@
 /**
- * The schedule. Due pipelines are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch
+ * Starts due pipelines. They are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch
  * is one transaction that advances the due times and inserts the runs. If it fails, its pipelines are started one by one,
  * and one that fails again is postponed. The clock is the database's. A pipeline whose last run has not ended is skipped,
  * and that run's log says so; after downtime a pipeline runs once, because its next time is computed from now.
@@ -44,7 +44,7 @@ const POSTPONED_SECONDS = 300
 const AFTER_OUTAGE_SECONDS = 10
 
 /** While one batch waits for the database, another computes times and encrypts configurations. */
-const SIDE_BY_SIDE = 2
+const PARALLEL_BATCHES = 2
 
 interface Tools {
   db: Connections
@@ -57,7 +57,7 @@ export async function scheduleDuePipelines(db: Connections, box: SecretBox, log:
   const tools = { db, box, log }
   const first = await scheduleBatch(tools)
   if (first < BATCH) return first
-  const rest = await Promise.all(Array.from({ length: SIDE_BY_SIDE }, () => scheduleAll(tools)))
+  const rest = await Promise.all(Array.from({ length: PARALLEL_BATCHES }, () => scheduleAll(tools)))
   return rest.reduce((sum, count) => sum + count, first)
 }
 
@@ -124,13 +124,14 @@ async function lockDue(tx: Queryable, only?: string): Promise<string[]> {
 
 async function startDue(tx: Queryable, { box, log }: Omit<Tools, 'db'>, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0
-  // A separate statement, so that it sees runs inserted while it waited for the lock.
+  // A separate statement, whose snapshot is newer than the locks: the first one may not have seen a run that was triggered
+  // just before its pipeline was locked.
   const due = await tx.query<DuePipeline>(sql`
     SELECT p.id, p.organization_id, p.name, p.schedule, p.timezone, now() AS now, octet_length(p.config_box) AS config_bytes, p.source_name,
            p.saved_source_id IS NOT NULL OR p.saved_destination_id IS NOT NULL AS uses_saved,
            (SELECT r.id FROM runs r WHERE r.pipeline_id = p.id AND r.status IN ('pending', 'running') ORDER BY r.seq DESC LIMIT 1) AS busy_run_id
       FROM pipelines p WHERE p.id = ANY (${ids}::uuid[]) ORDER BY p.next_run_at`)
-  await moveOn(tx, due, log)
+  await advanceDueTimes(tx, due, log)
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
   for (const some of splitBySize(free)) await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
@@ -154,7 +155,7 @@ function splitBySize(pipelines: readonly DuePipeline[]): DuePipeline[][] {
   return parts
 }
 
-const moveOn = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
+const advanceDueTimes = (tx: Queryable, due: DuePipeline[], log: Logger): Promise<number> => {
   // Many pipelines share a schedule such as "daily at six": it is evaluated once per batch.
   const known = new Map<string, Date | null>()
   const next = due.map((pipeline) => {
@@ -177,7 +178,6 @@ function nextTimeOf({ id, schedule, timezone, now }: DuePipeline, log: Logger): 
 }
 
 async function pinConfigs(tx: Queryable, box: SecretBox, pipelines: DuePipeline[]): Promise<PinnedConfig[]> {
-  if (pipelines.length === 0) return []
   const boxes = await tx.query<{ id: string; config_box: Buffer }>(
     sql`SELECT id, config_box FROM pipelines WHERE id = ANY (${pipelines.map(({ id }) => id)}::uuid[])`,
   )
@@ -215,7 +215,6 @@ async function insertRuns(
   pipelines: DuePipeline[],
   pinned: PinnedConfig[],
 ): Promise<void> {
-  if (pipelines.length === 0) return
   const ids = pipelines.map(() => randomUUID())
   const boxes = pipelines.map((pipeline, index) =>
     box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),

@@ -18,8 +18,8 @@ import { packLogs } from '../runs/log-packing.ts'
 import { forgetUsedConfigs } from '../runs/used-config.ts'
 import type { Services } from '../services.ts'
 
-type TidyServices = Pick<Services, 'db' | 'blobs' | 'log'>
-type HourlyServices = TidyServices & Pick<Services, 'config' | 'box'>
+type CleanupServices = Pick<Services, 'db' | 'blobs' | 'log'>
+type HourlyServices = CleanupServices & Pick<Services, 'config' | 'box'>
 
 const AT_ONCE = 500
 /** A prefix that could not be removed is retried after this time. */
@@ -27,7 +27,7 @@ const AGAIN_AFTER_SECONDS = 600
 /** A live writer pauses longer than an hour between two writes only if it hangs. */
 const LEFTOVER_MS = 6 * 3600 * 1000
 
-export const tidyOften = (services: TidyServices): Promise<void> =>
+export const cleanUpOften = (services: CleanupServices): Promise<void> =>
   doEach(services, {
     'removing the blobs of deleted pipelines': () => removeDeletedRuns(services),
     'removing parts that no run names': () => removeLeftStages(services),
@@ -37,7 +37,7 @@ export const tidyOften = (services: TidyServices): Promise<void> =>
     'deleting expired tickets': () => deleteExpiredTickets(services.db),
   })
 
-export const tidyHourly = (services: HourlyServices): Promise<void> =>
+export const cleanUpHourly = (services: HourlyServices): Promise<void> =>
   doEach(services, {
     'expiring outputs': () => expireOutputs(services, services.config.RUN_RETENTION_DAYS),
     'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
@@ -50,7 +50,7 @@ export const tidyHourly = (services: HourlyServices): Promise<void> =>
  * Two at a time: each needs a connection, and more of them than the pool keeps open would be opened and closed every few
  * seconds, which costs an idle installation more than all its queries.
  */
-async function doEach({ log }: TidyServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {
+async function doEach({ log }: CleanupServices, steps: Record<string, () => Promise<unknown>>): Promise<void> {
   const left = Object.entries(steps)
   const work = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
@@ -62,12 +62,12 @@ async function doEach({ log }: TidyServices, steps: Record<string, () => Promise
 }
 
 const report =
-  ({ log }: TidyServices, what: string) =>
+  ({ log }: CleanupServices, what: string) =>
   (error: Error) =>
     log.warn({ err: error }, `${what}; trying again later`)
 
 /** Blobs of runs whose rows were deleted with their pipeline. */
-export async function removeDeletedRuns(services: TidyServices): Promise<void> {
+export async function removeDeletedRuns(services: CleanupServices): Promise<void> {
   const { db, blobs } = services
   for (;;) {
     // Claimed prefixes are postponed first: two schedulers share the work, and a failing prefix does not block the
@@ -116,7 +116,7 @@ async function forEachPage<Run extends EndedRun>(
 }
 
 /** Parts that no list names: of lost attempts, of failed and cancelled runs, and those that a conversion replaced. */
-export function removeLeftStages(services: TidyServices): Promise<number> {
+export function removeLeftStages(services: CleanupServices): Promise<number> {
   const { db, blobs } = services
   return forEachPage(
     (after) =>
@@ -137,7 +137,7 @@ export function removeLeftStages(services: TidyServices): Promise<number> {
 }
 
 /** Expired outputs and logs, except those of each pipeline's last success. */
-export function expireOutputs(services: TidyServices, days: number): Promise<number> {
+export function expireOutputs(services: CleanupServices, days: number): Promise<number> {
   const { db, blobs } = services
   return forEachPage(
     (after) =>

@@ -15,7 +15,7 @@ export const isTransient = (error: unknown): boolean =>
  * of a repeated update may be that of the second try: if the first was committed but its answer got lost, it matches no
  * row any more, and the caller learns that it no longer owns the run, which is then true.
  */
-export async function untilDatabaseAnswers<T>(act: () => Promise<T>, atMostMs = LONGEST_MS): Promise<T> {
+export async function retryWhileUnavailable<T>(act: () => Promise<T>, atMostMs = LONGEST_MS): Promise<T> {
   const deadline = Date.now() + atMostMs
   for (let wait = 50; ; wait = Math.min(wait * 2, 2000)) {
     try {

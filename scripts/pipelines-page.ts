@@ -1,7 +1,7 @@
 /** docs/pipelines.md: the whole config of a pipeline, generated from the schemas that check it. */
-import { frames } from '../connections/endpoint-shape.ts'
-import type { Node } from '../connectors/settings/settings.ts'
-import { configFrame } from './config-shape.ts'
+import { frames } from '../server/src/connections/endpoint-shape.ts'
+import type { Node } from '../server/src/connectors/settings/settings.ts'
+import { configFrame } from '../server/src/pipelines/config-shape.ts'
 
 type Field = Node & { 'x-default'?: string; examples?: unknown[] }
 

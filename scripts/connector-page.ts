@@ -1,7 +1,7 @@
 /** The page of a system in docs/connectors/, generated from the declarations of its source and destination. */
-import type { Connector, Destination, Source } from './contract.ts'
-import { findDestination, findSource } from './registry.ts'
-import type { Node } from './settings/settings.ts'
+import type { Connector, Destination, Source } from '../server/src/connectors/contract.ts'
+import { findDestination, findSource } from '../server/src/connectors/registry.ts'
+import type { Node } from '../server/src/connectors/settings/settings.ts'
 
 /** The page of everything registered under a name: a source, a destination or both. */
 export function connectorPage({ name }: { name: string }): string {

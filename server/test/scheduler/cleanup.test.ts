@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { BlobStore } from '../../src/blobs/blobs.ts'
 import { sql } from '../../src/database/database.ts'
-import { expireOutputs, removeDeletedRuns, removeLeftStages, tidyOften } from '../../src/scheduler/tidy.ts'
+import { cleanUpOften, expireOutputs, removeDeletedRuns, removeLeftStages } from '../../src/scheduler/cleanup.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -107,7 +107,7 @@ test('a step that fails as a whole does not stop the other steps', async () => {
       throw new Error('the store does not list')
     },
   }
-  await tidyOften({ ...engine.services, blobs: broken })
+  await cleanUpOften({ ...engine.services, blobs: broken })
   const row = await db.first<{ log_key: string | null }>(sql`SELECT log_key FROM runs WHERE id = ${run!.id}`)
   assert.match(row!.log_key!, /log\.json\.gz$/)
 })
@@ -117,7 +117,7 @@ test('all due logs are packed in one pass, however many there are', async () => 
   await db.execute(
     sql`INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines) SELECT id, 1, 1, 1, 'a line' FROM unnest(${runs.map(({ id }) => id)}::uuid[]) AS id`,
   )
-  await tidyOften(engine.services)
+  await cleanUpOften(engine.services)
   const left = await db.first<{ count: number }>(sql`SELECT count(*) AS count FROM run_log_chunks`)
   assert.equal(left!.count, 0)
 })
