@@ -118,7 +118,7 @@ export async function createCustomSource(
         WITH made AS (
           INSERT INTO custom_sources (id, organization_id, name, source_name, description)
           VALUES (${id}, ${actor.organization_id}, ${input.name}, ${source_name}, ${input.description ?? null})),
-        logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id }, { name: input.name, source_name })})
+        logged AS (${auditStatement(actor, 'custom_source.created', { type: 'custom_source', id, details: { name: input.name, source_name } })})
         ${insertVersion(actor, id, { version: 1, code: input.code, checked })}`)
     })
   } catch (error) {
@@ -172,7 +172,7 @@ export async function updateCustomSource(
       UPDATE custom_sources SET name = ${input.name ?? row.name}, version = ${version}, updated_at = now(),
              description = ${input.description === undefined ? row.description : input.description} WHERE id = ${id}`)
     const details = { name: input.name ?? row.name, version, fields: fieldsOf(input, ['name', 'code', 'description']) }
-    await audit(tx, actor, 'custom_source.updated', { type: 'custom_source', id }, details)
+    await audit(tx, actor, 'custom_source.updated', { type: 'custom_source', id, details })
   })
   return readCustomSource(services.db, actor, id)
 }
@@ -194,7 +194,7 @@ export async function deleteCustomSource(
     const row = await tx.first<{ name: string; source_name: string }>(sql`
       DELETE FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} RETURNING name, source_name`)
     if (!row) throw notFound('Custom source')
-    await audit(tx, actor, 'custom_source.deleted', { type: 'custom_source', id }, row as { name: string })
+    await audit(tx, actor, 'custom_source.deleted', { type: 'custom_source', id, details: row as { name: string } })
   })
 }
 

@@ -102,7 +102,7 @@ export async function createSavedConnector(
     const id = randomUUID()
     const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
     const row = await tx.first<SavedConnector>(sql`
-      WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id }, { name: input.name, connector_name: input.connector_name })})
+      WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id, details: { name: input.name, connector_name: input.connector_name } })})
       INSERT INTO saved_connectors (id, organization_id, type, name, connector_name, config_box, description)
       VALUES (${id}, ${actor.organization_id}, ${type}, ${input.name}, ${input.connector_name}, ${sealed}, ${input.description ?? null})
       RETURNING ${columns}`)
@@ -139,13 +139,11 @@ export async function updateSavedConnector(
       UPDATE saved_connectors SET name = ${input.name ?? row.name}, config_box = ${sealed},
              description = ${input.description === undefined ? row.description : input.description}, updated_at = now()
        WHERE id = ${id} RETURNING ${columns}`)
-    await audit(
-      tx,
-      actor,
-      `saved_${type}.updated`,
-      { type: 'saved_connector', id },
-      { name: changed!.name, fields: fieldsOf(input, ['name', 'config', 'description']) },
-    )
+    await audit(tx, actor, `saved_${type}.updated`, {
+      type: 'saved_connector',
+      id,
+      details: { name: changed!.name, fields: fieldsOf(input, ['name', 'config', 'description']) },
+    })
     return changed!
   })
 }
@@ -165,7 +163,7 @@ export async function deleteSavedConnector(
     const row = await tx.first<{ name: string }>(sql`
       DELETE FROM saved_connectors WHERE organization_id = ${actor.organization_id} AND type = ${type} AND id = ${id} RETURNING name`)
     if (!row) throw notFound(`Saved ${type}`)
-    await audit(tx, actor, `saved_${type}.deleted`, { type: 'saved_connector', id }, { name: row.name })
+    await audit(tx, actor, `saved_${type}.deleted`, { type: 'saved_connector', id, details: { name: row.name } })
   })
 }
 

@@ -56,7 +56,11 @@ export async function createOrganization(
     organization_id: organization!.id,
     api_key_id: null,
   }
-  await audit(tx, actor, 'organization.created', { type: 'organization', id: organization!.id }, { name: trimmed })
+  await audit(tx, actor, 'organization.created', {
+    type: 'organization',
+    id: organization!.id,
+    details: { name: trimmed },
+  })
   return organization!
 }
 
@@ -140,7 +144,11 @@ export async function renameUser(db: Database, actor: Actor, name: string): Prom
   const trimmed = name.trim()
   await db.transaction(async (tx) => {
     await tx.execute(sql`UPDATE users SET name = ${trimmed}, updated_at = now() WHERE id = ${actor.user_id}`)
-    await audit(tx, actor, 'user.renamed', { type: 'user', id: actor.user_id }, { from: actor.name, to: trimmed })
+    await audit(tx, actor, 'user.renamed', {
+      type: 'user',
+      id: actor.user_id,
+      details: { from: actor.name, to: trimmed },
+    })
   })
   return trimmed
 }
@@ -197,13 +205,11 @@ export async function switchOrganization(
       sql`SELECT 1 FROM memberships WHERE user_id = ${actor.user_id} AND organization_id = ${organizationId} FOR SHARE`,
     )
     if (!member) throw notFound('Organization')
-    await audit(
-      tx,
-      { ...actor, organization_id: organizationId },
-      'session.opened',
-      { type: 'user', id: actor.user_id },
-      { switched: true },
-    )
+    await audit(tx, { ...actor, organization_id: organizationId }, 'session.opened', {
+      type: 'user',
+      id: actor.user_id,
+      details: { switched: true },
+    })
     return openSession(tx, tokens, { user_id: actor.user_id, organization_id: organizationId, origin: actor })
   })
 }

@@ -93,7 +93,7 @@ async function linkByAddress(tx: Queryable, identity: Identity, origin: RequestO
   if (!account.is_proven) await removeUnproven(tx, actor)
   await addIdentity(tx, account.id, identity)
   const details = { issuer: identity.issuer, by: VERIFIED_ADDRESS }
-  await audit(tx, actor, 'identity.linked', { type: 'user', id: account.id }, details)
+  await audit(tx, actor, 'identity.linked', { type: 'user', id: account.id, details })
   return refreshProfile(tx, account.id, identity)
 }
 
@@ -113,7 +113,7 @@ async function removeUnproven(tx: Queryable, actor: ReturnType<typeof actorIn>):
   const subject = { type: 'user', id: user_id } as const
   if (removed!.had_password) await audit(tx, actor, 'user.password_removed', subject)
   if ((await removeIdentities(tx, user_id)) > 0)
-    await audit(tx, actor, 'identity.unlinked', subject, { by: VERIFIED_ADDRESS })
+    await audit(tx, actor, 'identity.unlinked', { ...subject, details: { by: VERIFIED_ADDRESS } })
 }
 
 async function createAccount(
@@ -131,13 +131,11 @@ async function createAccount(
     throw new SignInError('invitation_invalid')
   const organization = await createOrganization(tx, user, `${name}'s organization`, origin)
   await addIdentity(tx, user.id, identity)
-  await audit(
-    tx,
-    actorIn(organization.id, user, origin),
-    'user.registered',
-    { type: 'user', id: user.id },
-    { issuer: identity.issuer },
-  )
+  await audit(tx, actorIn(organization.id, user, origin), 'user.registered', {
+    type: 'user',
+    id: user.id,
+    details: { issuer: identity.issuer },
+  })
   return user
 }
 
@@ -160,13 +158,11 @@ export async function linkIdentity(
     if (identity.email_verified)
       await tx.execute(sql`
         UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${person.user_id} AND email = ${identity.email}`)
-    await audit(
-      tx,
-      actorIn(person.organization_id, user!, origin),
-      'identity.linked',
-      { type: 'user', id: person.user_id },
-      { issuer: identity.issuer, by: 'the person' },
-    )
+    await audit(tx, actorIn(person.organization_id, user!, origin), 'identity.linked', {
+      type: 'user',
+      id: person.user_id,
+      details: { issuer: identity.issuer, by: 'the person' },
+    })
   })
 }
 

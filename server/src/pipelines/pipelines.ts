@@ -147,7 +147,7 @@ export async function updatePipeline(
       name: updated!.name,
       fields: fieldsOf(input, ['name', 'config', 'schedule', 'timezone', 'enabled', 'domain_id']),
     }
-    await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id }, details)
+    await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id, details })
     return notice ? { ...updated!, notice } : updated!
   }
   return db.transaction(change).catch(explainLostDomain)
@@ -304,7 +304,7 @@ export async function insertPipeline(
   const { id, summary } = row
   const sealed = box.seal(placeOfPipeline({ id, organization_id: actor.organization_id }), row.config)
   const made = db.first<Pipeline>(sql`
-      WITH logged AS (${auditStatement(actor, action, { type: 'pipeline', id }, { name: row.name, domain_id: row.domain_id })})
+      WITH logged AS (${auditStatement(actor, action, { type: 'pipeline', id, details: { name: row.name, domain_id: row.domain_id } })})
       INSERT INTO pipelines (id, organization_id, name, config_box, source_name, stream, destination_name, saved_source_id, saved_destination_id,
                              schedule, timezone, enabled, domain_id, next_run_at, created_by)
       VALUES (${id}, ${actor.organization_id}, ${row.name}, ${sealed}, ${summary.source_name}, ${summary.stream}, ${summary.destination_name},

@@ -27,7 +27,7 @@ export async function cancelRun(db: Database, actor: Actor, runId: string): Prom
        WHERE id = ${runId} AND status IN ('pending', 'running')`
     const log = oneLine('warn', `Cancelled by ${actor.email}.`)
     const details = { pipeline_id: run.pipeline_id }
-    const audited = sql`, audited AS (${auditStatement(actor, 'run.cancelled', { type: 'run', id: runId }, details)})`
+    const audited = sql`, audited AS (${auditStatement(actor, 'run.cancelled', { type: 'run', id: runId, details })})`
     if (!(await endRun(tx, update, { log, stopsWorker: true }, audited)))
       throw new AppError(
         'conflict',

@@ -29,5 +29,5 @@ async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<
   requirePermission(actor, 'pipelines:write', row.domain_id)
   await cancelRunsOfPipeline(tx, actor.organization_id, id)
   await tx.execute(sql`DELETE FROM pipelines WHERE id = ${id}`)
-  await audit(tx, actor, 'pipeline.deleted', { type: 'pipeline', id }, { name: row.name })
+  await audit(tx, actor, 'pipeline.deleted', { type: 'pipeline', id, details: { name: row.name } })
 }

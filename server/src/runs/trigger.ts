@@ -64,7 +64,7 @@ export async function triggerRun(
       SELECT ${id}, ${actor.organization_id}, ${pipelineId}, 'manual', ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)}, ${used.id},
              NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
       RETURNING id, pipeline_id, status, triggered_by, created_at`)
-    await audit(tx, actor, 'run.triggered', { type: 'run', id }, { pipeline_id: pipelineId })
+    await audit(tx, actor, 'run.triggered', { type: 'run', id, details: { pipeline_id: pipelineId } })
     await tx.execute(notifyRun('ready'))
     return run!
   })

@@ -113,13 +113,11 @@ export async function createApiKey(db: Database, actor: Actor, input: ApiKeyInpu
               ${JSON.stringify(scope)}, ${actor.api_key_id},
               least(now() + make_interval(days => ${input.expires_in_days}), ${latest}::timestamptz))
       RETURNING id, name, key_prefix, expires_at, created_at`)
-    await audit(
-      tx,
-      actor,
-      'api_key.created',
-      { type: 'api_key', id: row!.id },
-      { name: row!.name, scopes: { ...scope } },
-    )
+    await audit(tx, actor, 'api_key.created', {
+      type: 'api_key',
+      id: row!.id,
+      details: { name: row!.name, scopes: { ...scope } },
+    })
     return { ...row!, key }
   })
 }
@@ -155,6 +153,6 @@ export async function revokeApiKey(db: Database, actor: Actor, id: string): Prom
       UPDATE api_keys SET revoked_at = now() WHERE id IN (SELECT id FROM line) AND revoked_at IS NULL RETURNING id, name`)
     if (revoked.length === 0) throw notFound('API key')
     for (const { id: revokedId, name } of revoked)
-      await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id: revokedId }, { name })
+      await audit(tx, actor, 'api_key.revoked', { type: 'api_key', id: revokedId, details: { name } })
   })
 }

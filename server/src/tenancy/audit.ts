@@ -31,24 +31,19 @@ export interface AuditedObject {
     | 'webhook'
     | 'pipeline_state'
   id: string | null
+  details?: Record<string, Json>
 }
 
-export const audit = (
-  tx: Queryable,
-  actor: AuditActor,
-  action: string,
-  object: AuditedObject,
-  details: Record<string, Json> = {},
-): Promise<number> => tx.execute(auditStatement(actor, action, object, details))
+export const audit = (tx: Queryable, actor: AuditActor, action: string, object: AuditedObject): Promise<number> =>
+  tx.execute(auditStatement(actor, action, object))
 
 export const auditStatement = (
   actor: AuditActor,
   action: string,
-  object: AuditedObject,
-  details: Record<string, Json> = {},
+  { type, id, details = {} }: AuditedObject,
 ): Statement => sql`
   INSERT INTO audit_log (organization_id, actor_id, actor_email, api_key_id, action, object_type, object_id, details, request_id, client_address)
-  VALUES (${actor.organization_id}, ${actor.user_id}, ${actor.email}, ${actor.api_key_id}, ${action}, ${object.type}, ${object.id},
+  VALUES (${actor.organization_id}, ${actor.user_id}, ${actor.email}, ${actor.api_key_id}, ${action}, ${type}, ${id},
           ${JSON.stringify(details)}, ${actor.request_id}, ${actor.client_address})`
 
 /** Which of the known fields a change contains. A body may contain others, of any name and length. */

@@ -55,13 +55,11 @@ export async function grantDomainRole(
     if (role === 'admin' && ownRole !== 'owner')
       throw new AppError('forbidden', 'Only the owner can grant the admin role in a domain')
     const row = await insertDomainRole(tx, actor, { user_id: userId, domain_id: domainId, role })
-    await audit(
-      tx,
-      actor,
-      'domain_role.granted',
-      { type: 'domain_role', id: row.id },
-      { user_id: userId, domain_id: domainId, domain: domain.name, role },
-    )
+    await audit(tx, actor, 'domain_role.granted', {
+      type: 'domain_role',
+      id: row.id,
+      details: { user_id: userId, domain_id: domainId, domain: domain.name, role },
+    })
     return {
       id: row.id,
       user_id: userId,
@@ -96,12 +94,10 @@ export async function revokeDomainRole(db: Database, actor: Actor, userId: strin
     const row = await tx.first<{ id: string; role: string }>(sql`
       DELETE FROM domain_roles WHERE organization_id = ${actor.organization_id} AND user_id = ${userId} AND domain_id = ${domainId} RETURNING id, role`)
     if (!row) throw notFound('Domain role')
-    await audit(
-      tx,
-      actor,
-      'domain_role.revoked',
-      { type: 'domain_role', id: row.id },
-      { user_id: userId, domain_id: domainId, role: row.role },
-    )
+    await audit(tx, actor, 'domain_role.revoked', {
+      type: 'domain_role',
+      id: row.id,
+      details: { user_id: userId, domain_id: domainId, role: row.role },
+    })
   })
 }

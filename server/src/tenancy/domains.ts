@@ -73,7 +73,7 @@ export async function createDomain(db: Database, actor: Actor, input: DomainInpu
         INSERT INTO domains (organization_id, name, description, color) VALUES (${actor.organization_id}, ${input.name.trim()}, ${description}, ${color})
         RETURNING id, name, description, color, created_at, updated_at`),
     )
-    await audit(tx, actor, 'domain.created', { type: 'domain', id: row!.id }, { name: row!.name })
+    await audit(tx, actor, 'domain.created', { type: 'domain', id: row!.id, details: { name: row!.name } })
     return row!
   })
 }
@@ -103,7 +103,7 @@ export async function updateDomain(
         RETURNING id, name, description, color, created_at, updated_at`),
     )
     if (!row) throw notFound('Domain')
-    await audit(tx, actor, 'domain.updated', { type: 'domain', id }, { name: row.name, fields: given })
+    await audit(tx, actor, 'domain.updated', { type: 'domain', id, details: { name: row.name, fields: given } })
     return row
   })
 }
@@ -126,7 +126,7 @@ export async function deleteDomain(db: Database, actor: Actor, id: string): Prom
         sql`DELETE FROM domains WHERE id = ${id} AND organization_id = ${actor.organization_id} RETURNING name`,
       )
       if (!row) throw notFound('Domain')
-      await audit(tx, actor, 'domain.deleted', { type: 'domain', id }, { name: row.name })
+      await audit(tx, actor, 'domain.deleted', { type: 'domain', id, details: { name: row.name } })
     })
   } catch (error) {
     if (isDatabaseError(error, RESTRICT_VIOLATION) || isDatabaseError(error, FOREIGN_KEY_VIOLATION))

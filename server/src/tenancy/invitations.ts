@@ -67,7 +67,11 @@ export async function inviteMember(
     await expireInvitations(tx, actor.organization_id, email)
     await refuseMember(tx, actor.organization_id, email)
     const row = await insertInvitation(tx, actor, { email, role: input.role, token, days: INVITATION_DAYS })
-    await audit(tx, actor, 'invitation.created', { type: 'invitation', id: row.id }, { email, role: input.role })
+    await audit(tx, actor, 'invitation.created', {
+      type: 'invitation',
+      id: row.id,
+      details: { email, role: input.role },
+    })
     return row
   })
   return { ...invitation, invite_url: `${FRONTEND_URL}/accept-invitation?token=${token}` }
@@ -201,7 +205,7 @@ export async function joinByInvitation(
     api_key_id: joiner.api_key_id ?? null,
   }
   const details = { invited: email, accepted_by: joiner.email, role }
-  await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id }, details)
+  await audit(tx, actor, 'invitation.accepted', { type: 'invitation', id, details })
   return { organization_id, joined: true }
 }
 
@@ -212,6 +216,6 @@ export async function cancelInvitation(db: Database, actor: Actor, id: string): 
       UPDATE invitations SET status = 'cancelled', ended_at = now()
        WHERE id = ${id} AND organization_id = ${actor.organization_id} AND status = 'pending' AND expires_at > now() RETURNING email`)
     if (!row) throw notFound('Invitation')
-    await audit(tx, actor, 'invitation.cancelled', { type: 'invitation', id }, { email: row.email })
+    await audit(tx, actor, 'invitation.cancelled', { type: 'invitation', id, details: { email: row.email } })
   })
 }

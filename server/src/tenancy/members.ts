@@ -92,13 +92,11 @@ export async function updateMemberRole(
     await tx.execute(
       sql`UPDATE memberships SET role = ${role} WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
     )
-    await audit(
-      tx,
-      actor,
-      'member.role_changed',
-      { type: 'membership', id: userId },
-      { from: target.role, to: role, email: target.email },
-    )
+    await audit(tx, actor, 'member.role_changed', {
+      type: 'membership',
+      id: userId,
+      details: { from: target.role, to: role, email: target.email },
+    })
     return { id: target.id, email: target.email, name: target.name, role, joined_at: target.joined_at }
   })
 }
@@ -118,13 +116,11 @@ export async function removeMember(db: Database, actor: Actor, userId: string): 
     await tx.execute(
       sql`UPDATE api_keys SET revoked_at = now() WHERE organization_id = ${actor.organization_id} AND created_by = ${userId} AND revoked_at IS NULL`,
     )
-    await audit(
-      tx,
-      actor,
-      'member.removed',
-      { type: 'membership', id: userId },
-      { role: target.role, email: target.email },
-    )
+    await audit(tx, actor, 'member.removed', {
+      type: 'membership',
+      id: userId,
+      details: { role: target.role, email: target.email },
+    })
   })
 }
 

@@ -26,13 +26,11 @@ export async function renameOrganization(
   return db.transaction(async (tx) => {
     const row = await tx.first<OrganizationRow>(sql`
       UPDATE organizations SET name = ${input.name.trim()}, updated_at = now() WHERE id = ${actor.organization_id} RETURNING id, name, slug`)
-    await audit(
-      tx,
-      actor,
-      'organization.renamed',
-      { type: 'organization', id: actor.organization_id },
-      { from: actor.organization_name, to: row!.name },
-    )
+    await audit(tx, actor, 'organization.renamed', {
+      type: 'organization',
+      id: actor.organization_id,
+      details: { from: actor.organization_name, to: row!.name },
+    })
     return row!
   })
 }
@@ -54,13 +52,11 @@ export async function transferOwnership(db: Database, actor: Actor, newOwnerId: 
     await tx.execute(
       sql`UPDATE memberships SET role = 'owner' WHERE organization_id = ${actor.organization_id} AND user_id = ${userId}`,
     )
-    await audit(
-      tx,
-      actor,
-      'organization.transferred',
-      { type: 'organization', id: actor.organization_id },
-      { to: newOwner.email },
-    )
+    await audit(tx, actor, 'organization.transferred', {
+      type: 'organization',
+      id: actor.organization_id,
+      details: { to: newOwner.email },
+    })
     return { message: `${newOwner.name} is now the owner` }
   })
 }

@@ -12,5 +12,5 @@ export async function cancelSentInvitations(
     UPDATE invitations SET status = 'cancelled', ended_at = now()
      WHERE organization_id = ${actor.organization_id} AND invited_by = ${inviterId} AND status = 'pending' RETURNING id, email`)
   for (const { id, email } of cancelled)
-    await audit(tx, actor, 'invitation.cancelled', { type: 'invitation', id }, { email, reason })
+    await audit(tx, actor, 'invitation.cancelled', { type: 'invitation', id, details: { email, reason } })
 }

@@ -110,7 +110,11 @@ export async function createWebhook(
       RETURNING ${columns}`)
     if (!row)
       throw new AppError('conflict', `The organization already has ${MAX_WEBHOOKS} webhooks; delete one that is unused`)
-    await audit(tx, actor, 'webhook.created', { type: 'webhook', id }, { host: url.host, events: input.events })
+    await audit(tx, actor, 'webhook.created', {
+      type: 'webhook',
+      id,
+      details: { host: url.host, events: input.events },
+    })
     return { ...row, secret }
   })
 }
@@ -144,13 +148,11 @@ export async function updateWebhook(
        WHERE id = ${id} AND organization_id = ${actor.organization_id}
       RETURNING ${columns}`)
     if (!row) throw notFound('Webhook')
-    await audit(
-      tx,
-      actor,
-      'webhook.updated',
-      { type: 'webhook', id },
-      { host: new URL(row.url).host, events: row.events, enabled: row.enabled, fields: given },
-    )
+    await audit(tx, actor, 'webhook.updated', {
+      type: 'webhook',
+      id,
+      details: { host: new URL(row.url).host, events: row.events, enabled: row.enabled, fields: given },
+    })
     return row
   })
 }
@@ -163,7 +165,7 @@ export async function deleteWebhook(db: Database, actor: Actor, id: string): Pro
       sql`DELETE FROM webhooks WHERE id = ${id} AND organization_id = ${actor.organization_id} RETURNING url`,
     )
     if (!row) throw notFound('Webhook')
-    await audit(tx, actor, 'webhook.deleted', { type: 'webhook', id }, { host: new URL(row.url).host })
+    await audit(tx, actor, 'webhook.deleted', { type: 'webhook', id, details: { host: new URL(row.url).host } })
   })
 }
 
@@ -195,7 +197,7 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
       VALUES (${id}, ${actor.organization_id}, 'test', ${JSON.stringify(payload)})
       RETURNING ${deliveryColumns}`)
     await tx.execute(notifyRun('delivery'))
-    await audit(tx, actor, 'webhook.tested', { type: 'webhook', id }, { host: new URL(webhook.url).host })
+    await audit(tx, actor, 'webhook.tested', { type: 'webhook', id, details: { host: new URL(webhook.url).host } })
     return row!
   })
 }
@@ -234,13 +236,11 @@ export async function resendDelivery(db: Database, actor: Actor, id: string, del
       SELECT webhook_id, organization_id, event, payload FROM webhook_deliveries WHERE id = ${deliveryId}
       RETURNING ${deliveryColumns}`)
     await tx.execute(notifyRun('delivery'))
-    await audit(
-      tx,
-      actor,
-      'webhook.resent',
-      { type: 'webhook', id },
-      { host: new URL(webhook.url).host, delivery_id: deliveryId },
-    )
+    await audit(tx, actor, 'webhook.resent', {
+      type: 'webhook',
+      id,
+      details: { host: new URL(webhook.url).host, delivery_id: deliveryId },
+    })
     return row!
   })
 }
