@@ -92,6 +92,12 @@ export interface ConnectionSettings {
 /** Connections for claims, leases and ends of runs: few are needed, and slow lists never occupy them. */
 const CONTROL_POOL = 3
 
+/**
+ * Connections that a pool does not close when they are idle. Periodic work should not need more at once: opening a
+ * connection costs far more than a small query.
+ */
+export const KEPT_OPEN = 2
+
 export function connectDatabase(
   connection: ConnectionSettings,
   poolSize: number,
@@ -142,7 +148,7 @@ function openPool(
     Client: SessionClient,
     types: types as pg.CustomTypesConfig,
     idleTimeoutMillis: 3000,
-    min: 2,
+    min: KEPT_OPEN,
     max: size,
     onConnect: (client) => setUpSession(client, limits),
   })

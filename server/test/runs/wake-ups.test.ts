@@ -1,8 +1,10 @@
 /** Which workers are woken when a run is ready. */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { sql } from '../../src/database/database.ts'
+import { type Connections, KEPT_OPEN, sql } from '../../src/database/database.ts'
 import { listenForRuns, type WakeUps } from '../../src/runs/wake-ups.ts'
+import { startWorker } from '../../src/runs/worker.ts'
+import { countConnections } from '../harness/count-connections.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -10,6 +12,24 @@ const { services } = engine
 const workers: WakeUps[] = []
 after(() => Promise.all(workers.map((worker) => worker.stop())))
 const nothing = { ready() {}, cancelled() {}, followed() {}, gap() {} }
+
+test('an idle worker that listens never needs more connections than the pool keeps open', async () => {
+  const { counted, most } = countConnections(services.db.control)
+  let looks = 0
+  const looked = Promise.withResolvers<void>()
+  const control: Connections = {
+    ...counted,
+    first: (statement) => {
+      if (statement.text.includes('failed_attempts > 0') && ++looks === 3) looked.resolve()
+      return counted.first(statement)
+    },
+  }
+  const worker = await startWorker({ ...services, db: { ...services.db, control } })
+  await looked.promise
+  const idle = most()
+  await worker.stop(AbortSignal.abort())
+  assert.ok(idle <= KEPT_OPEN, `${idle} at once`)
+})
 
 test('of many idle workers eight listen, and another takes the place of one that leaves', async () => {
   for (let index = 0; index < 12; index++) workers.push(listenForRuns(services, `worker ${index}`, nothing))

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { BlobStore } from '../../src/blobs/blobs.ts'
-import { sql } from '../../src/database/database.ts'
+import { KEPT_OPEN, sql } from '../../src/database/database.ts'
 import { cleanUpOften, expireOutputs, removeDeletedRuns, removeLeftStages } from '../../src/scheduler/cleanup.ts'
+import { countConnections } from '../harness/count-connections.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -120,4 +121,10 @@ test('all due logs are packed in one pass, however many there are', async () => 
   await cleanUpOften(engine.services)
   const left = await db.first<{ count: number }>(sql`SELECT count(*) AS count FROM run_log_chunks`)
   assert.equal(left!.count, 0)
+})
+
+test('cleanup with nothing to do never needs more connections than the pool keeps open', async () => {
+  const { counted, most } = countConnections(db)
+  await cleanUpOften({ ...engine.services, db: counted })
+  assert.equal(most(), KEPT_OPEN)
 })
