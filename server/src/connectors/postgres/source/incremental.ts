@@ -11,13 +11,14 @@
 
 import type { Json } from '../../../json/json.ts'
 import { type ColumnChoice, ConnectorError, type Encoding, type Page, type RunLog, type Sync } from '../../contract.ts'
+import { type CursorState, readState, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
+import { createTieGroup, type TieGroup } from '../../cursor/tie-group.ts'
 import { quoteName, quoteText } from '../shared/names.ts'
 import type { Rows } from './copy-out.ts'
-import { type CursorState, readState, SEEN_LIMIT } from './cursor-state.ts'
 import type { Bound } from './older-writers.ts'
 import { buildCopy, findColumn, type Projection, projectColumns } from './projection.ts'
 import type { Relation, SourceColumn } from './relation.ts'
-import { createTieGroup, stripRows, type TieGroup } from './ties.ts'
+import { readCursor, stripRows } from './ties.ts'
 
 interface IncrementalPlan {
   sql: string
@@ -68,7 +69,7 @@ export function planIncremental(input: PlanInput): IncrementalPlan {
   // As a JSON string the value never holds a raw newline or delimiter.
   const hidden = [`to_json(${ref(cursor.name)}::text)::text`, identity.sql]
   const group = createTieGroup({
-    encoding,
+    readCursor: (text) => readCursor(text, encoding),
     identity: identity.names,
     boundary: start?.cursor ?? null,
     known: lookback || !identity.comparable ? [] : (start?.seen ?? []),
@@ -181,7 +182,7 @@ async function* cutPages(
   atEnd: (group: TieGroup) => void,
 ): AsyncGenerator<Page> {
   for await (const { bytes } of rows) {
-    const { used, records } = stripRows(bytes, encoding === 'tsv' ? 9 : 2, group)
+    const { used, records } = stripRows(bytes, encoding, group)
     if (records > 0) yield { bytes: bytes.subarray(0, used), records, cursor: group.state() }
   }
   atEnd(group)

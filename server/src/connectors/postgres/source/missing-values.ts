@@ -3,11 +3,11 @@
  * later runs count them, within a short time, and say how many there are beyond those that were read.
  */
 import type { RunLog } from '../../contract.ts'
+import type { CursorState } from '../../cursor/cursor-state.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName } from '../shared/names.ts'
 import { inTransaction, type Session } from '../shared/session.ts'
 import { readInteger } from '../shared/values.ts'
-import type { CursorState } from './cursor-state.ts'
 import type { Relation, SourceColumn } from './relation.ts'
 
 const LONGEST_SECONDS = 2

@@ -13,12 +13,12 @@ import {
   type Source,
   type SourceContext,
 } from '../../contract.ts'
+import { readState } from '../../cursor/cursor-state.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { copyOut, type Rows } from './copy-out.ts'
-import { readState } from './cursor-state.ts'
 import { describeAll } from './describe.ts'
 import { findCursor, isText, planIncremental } from './incremental.ts'
 import { reportMissing } from './missing-values.ts'

@@ -1,106 +1,17 @@
-/** The rows that share one cursor value: which of them were read before, and what to remember of them. */
-
-import type { Json } from '../../../json/json.ts'
+/** The two hidden fields at the end of every row of an incremental read: the cursor's value and the row's identity. */
 import { ConnectorError, type Encoding } from '../../contract.ts'
+import type { TieGroup } from '../../cursor/tie-group.ts'
 import { unescapeField } from '../../types/tsv.ts'
-import { LONGEST_VALUE, SEEN_BYTES, SEEN_LIMIT } from './cursor-state.ts'
 
-export interface TieGroup {
-  /** False for a row that an earlier read returned. */
-  admit(bytes: Buffer, cursorAt: number, identityAt: number, end: number): boolean
-  /** Where a later read resumes after the rows admitted so far. */
-  state(): { [name: string]: Json }
-  /** Rows without a value. */
-  readonly missing: number
-  readonly overflown: boolean
-}
-
-interface TieOptions {
-  encoding: Encoding
-  identity: string[]
-  boundary: string | null
-  known: string[]
-  /** The read starts in the middle of the boundary's rows, so the earlier ones can no longer be listed. */
-  inside: boolean
-  /** Rows without a value that were read before; null where nobody knows. */
-  missing: number | null
-}
-
-export function createTieGroup({ encoding, identity, boundary, known, inside, missing: before }: TieOptions): TieGroup {
-  const decode = encoding === 'tsv' ? unescapeField : (text: string) => (text === '' ? null : text)
-  const waiting = new Map<string, number>()
-  for (const item of known) waiting.set(item, (waiting.get(item) ?? 0) + 1)
-  let currentRaw: string | null = null
-  let current: string | null = null
-  let seen: string[] = []
-  let seenBytes = 0
-  let last = ''
-  let lastCount = 0
-  let missing = 0
-  let overflown = false
-
-  function begin(raw: string): void {
-    const text = decode(raw)
-    currentRaw = raw
-    current = text === null ? null : readCursor(text)
-    // What was read before stays in the set, or the next read would return it again.
-    seen = current === boundary ? [...known] : []
-    seenBytes = seen.reduce((sum, row) => sum + row.length, 0)
-    overflown = inside && current === boundary
-    last = ''
-  }
-
-  return {
-    admit(bytes, cursorAt, identityAt, end) {
-      const raw = bytes.toString('utf8', cursorAt, identityAt)
-      const row = decode(bytes.toString('utf8', identityAt + 1, end)) ?? ''
-      if (raw !== currentRaw) begin(raw)
-      lastCount = row === last ? lastCount + 1 : 1
-      last = row
-      if (waiting.size > 0 && current === boundary) {
-        const left = waiting.get(row) ?? 0
-        if (left > 0) {
-          waiting.set(row, left - 1)
-          return false
-        }
-      }
-      if (!overflown) {
-        seenBytes += row.length
-        if (seen.length < SEEN_LIMIT && seenBytes <= SEEN_BYTES) seen.push(row)
-        else {
-          overflown = true
-          seen = []
-        }
-      }
-      if (current === null) missing += 1
-      return true
-    },
-    state() {
-      refuseLongValue(current ?? '', 'The cursor')
-      if (overflown) refuseLongValue(last, 'The primary key')
-      const common = { cursor: current, identity, ...(before === null ? {} : { missing: before + missing }) }
-      if (!overflown) return { ...common, seen: [...seen] }
-      return { ...common, after: last, seen: new Array<string>(lastCount).fill(last) }
-    },
-    get missing() {
-      return missing
-    },
-    get overflown() {
-      return overflown
-    },
-  }
-}
-
-function refuseLongValue(value: string, what: string): void {
-  if (value.length <= LONGEST_VALUE) return
-  throw new ConnectorError(
-    'limit',
-    `${what} of a row is ${Math.ceil(value.length / 1024 / 1024)} MB long, too long to resume from; choose another config.sync.cursor_field, or read the stream by full_refresh.`,
-  )
+const decoders: Record<Encoding, (field: string) => string | null> = {
+  tsv: unescapeField,
+  ndjson: (field) => (field === '' ? null : field),
 }
 
 /** Strips the two hidden fields from every row, in place, and drops the rows that were read before. */
-export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { used: number; records: number } {
+export function stripRows(bytes: Buffer, encoding: Encoding, group: TieGroup): { used: number; records: number } {
+  const delimiter = encoding === 'tsv' ? 9 : 2
+  const decode = decoders[encoding]
   let to = 0
   let records = 0
   let at = 0
@@ -110,7 +21,9 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
     const cursorAt = bytes.lastIndexOf(delimiter, identityAt - 1)
     // Both were requested; without this check a malicious server could make us scan the page again for every row.
     if (cursorAt < at || identityAt <= cursorAt) throw withoutCursor()
-    if (group.admit(bytes, cursorAt + 1, identityAt, end)) {
+    const cursor = bytes.toString('utf8', cursorAt + 1, identityAt)
+    const identity = decode(bytes.toString('utf8', identityAt + 1, end)) ?? ''
+    if (group.admit(cursor, identity)) {
       bytes.copyWithin(to, at, cursorAt)
       to += cursorAt - at
       bytes[to++] = 10
@@ -121,8 +34,10 @@ export function stripRows(bytes: Buffer, delimiter: number, group: TieGroup): { 
   return { used: to, records }
 }
 
-/** A JSON string. */
-function readCursor(text: string): string {
+/** A JSON string, or nothing. */
+export function readCursor(field: string, encoding: Encoding): string | null {
+  const text = decoders[encoding](field)
+  if (text === null) return null
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'string') return value

@@ -11,8 +11,8 @@
  * Only `cursor` is needed, so a person may set `{"cursor": "2024-01-01"}`.
  */
 
-import type { Json } from '../../../json/json.ts'
-import { ConnectorError } from '../../contract.ts'
+import type { Json } from '../../json/json.ts'
+import { ConnectorError } from '../contract.ts'
 
 export interface CursorState {
   cursor: string | null
@@ -50,7 +50,7 @@ export function readState(value: Json): CursorState | null {
   }
   throw new ConnectorError(
     'config',
-    'This is not a state of the postgres source; it has the form {"cursor": "2024-01-31"}, with a value of the cursor_field.',
+    'This is not a state of this source; it has the form {"cursor": "2024-01-31"}, with a value of the cursor_field.',
   )
 }
 
