@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { createPageQueue } from '../../src/connectors/postgres/destination/page-queue.ts'
 import type { ColumnType } from '../../src/connectors/types/column-types.ts'
 import { kindOfString } from '../../src/connectors/types/iso-times.ts'
 import { inferType, Kind, widenType } from '../../src/connectors/types/kinds.ts'
@@ -207,4 +208,16 @@ describe('names of columns', () => {
     assert.doesNotMatch(first, /\ufffd/)
     assert.equal(makeSafe(`${long}1`, postgresNames), first)
   })
+})
+
+it('typed rows reach PostgreSQL without U+0000, and the log counts how many there were', () => {
+  const declared = [{ name: 'a', type: 'text' as const }]
+  const queue = createPageQueue({ encoding: 'tsv', declared, existing: null, contract: 'evolve' })
+  queue.add({ bytes: Buffer.from('x\0y\n'), records: 1 })
+  queue.add({ bytes: Buffer.from('é\n'), records: 1 })
+  assert.deepEqual(
+    queue.take().map(({ rows }) => rows.toString()),
+    ['x\ufffdy\n', 'é\n'],
+  )
+  assert.match(queue.report().join(), /^1 characters that PostgreSQL cannot store/)
 })

@@ -44,3 +44,10 @@ export function pickFields(bytes: Buffer, kept: readonly boolean[]): Buffer {
   }
   return picked.subarray(0, to)
 }
+
+/** Rows without U+0000, which PostgreSQL cannot store: each becomes U+FFFD, as in JSON lines. */
+export function replaceZeros(bytes: Buffer): { bytes: Buffer; replaced: number } {
+  if (!bytes.includes(0)) return { bytes, replaced: 0 }
+  const parts = bytes.toString('latin1').split('\0')
+  return { bytes: Buffer.from(parts.join('\u00ef\u00bf\u00bd'), 'latin1'), replaced: parts.length - 1 }
+}

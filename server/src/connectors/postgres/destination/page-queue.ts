@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { MalformedJson } from '../../../json/malformed.ts'
 import { type Column, ConnectorError, type Encoding, type Page, type SchemaChange } from '../../contract.ts'
 import { RecordEncoder } from '../../types/record-encoder.ts'
-import { pickFields } from '../../types/tsv.ts'
+import { pickFields, replaceZeros } from '../../types/tsv.ts'
 import { describeChange, Shape } from './shape.ts'
 import type { TableColumn } from './table.ts'
 import { findMisfits } from './watched-fields.ts'
@@ -108,8 +108,11 @@ function createRowAdder(
   if (columns.length === 0)
     throw new ConnectorError('config', 'No column of the source is in the table; nothing could be loaded')
   const whole = columns.length === declared.length
+  let replaced = 0
   return {
-    add({ bytes }) {
+    add(page) {
+      const { bytes, replaced: zeros } = replaceZeros(page.bytes)
+      replaced += zeros
       const misfits = watched.length === 0 ? [] : findMisfits(bytes, watched)
       if (misfits.length > 0) {
         changes.push(...describeChange(shape.absorbTexts(misfits)))
@@ -120,8 +123,13 @@ function createRowAdder(
     },
     pending: () => 0,
     flush() {},
-    report: () => [],
+    report: () => reportReplaced(replaced),
   }
+}
+
+function reportReplaced(count: number): string[] {
+  if (count === 0) return []
+  return [`${count} characters that PostgreSQL cannot store (U+0000, lone surrogates) became U+FFFD.`]
 }
 
 /** Below this size encoded rows wait for more, so that each message to the server is worth its overhead. */
@@ -179,9 +187,7 @@ function createJsonAdder(
     pending: () => (waiting === 0 ? 0 : encoder.pending),
     flush,
     report: () => [
-      ...(encoder.replaced > 0
-        ? [`${encoder.replaced} characters that PostgreSQL cannot store (U+0000, lone surrogates) became U+FFFD.`]
-        : []),
+      ...reportReplaced(encoder.replaced),
       ...(encoder.dropped > 0 ? [`${encoder.dropped} values did not fit their column and were discarded.`] : []),
     ],
   }
