@@ -4,10 +4,11 @@ import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'
 import { fileSource } from './file/source.ts'
 import { loggerDestination } from './logger/destination.ts'
+import { mysqlSource } from './mysql/source/source.ts'
 import { postgresDestination } from './postgres/destination/destination.ts'
 import { postgresSource } from './postgres/source/source.ts'
 
-export const sources: readonly Source[] = [dummySource, fileSource, postgresSource]
+export const sources: readonly Source[] = [dummySource, fileSource, mysqlSource, postgresSource]
 
 export const destinations: readonly Destination[] = [fileDestination, loggerDestination, postgresDestination]
 

@@ -58,3 +58,13 @@ function isShort(text: string, digits: number): boolean {
   const read = readSignificant(text)
   return read !== null && read.significant.length <= digits && Math.abs(read.point) < 37
 }
+
+/** The shortest text that parses back to the same float32. */
+export function shortestFloat32(number: number): string {
+  const value = Math.fround(number)
+  for (let digits = FLOAT32_DIGITS; digits < 9; digits += 1) {
+    const shown = Number(value.toPrecision(digits))
+    if (Math.fround(shown) === value) return String(shown)
+  }
+  return String(Number(value.toPrecision(9)))
+}
