@@ -4,13 +4,19 @@ import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'
 import { fileSource } from './file/source.ts'
 import { loggerDestination } from './logger/destination.ts'
+import { mysqlDestination } from './mysql/destination/destination.ts'
 import { mysqlSource } from './mysql/source/source.ts'
 import { postgresDestination } from './postgres/destination/destination.ts'
 import { postgresSource } from './postgres/source/source.ts'
 
 export const sources: readonly Source[] = [dummySource, fileSource, mysqlSource, postgresSource]
 
-export const destinations: readonly Destination[] = [fileDestination, loggerDestination, postgresDestination]
+export const destinations: readonly Destination[] = [
+  fileDestination,
+  loggerDestination,
+  mysqlDestination,
+  postgresDestination,
+]
 
 export function findSource(name: string): Source | undefined {
   return sources.find((source) => source.name === name)

@@ -79,6 +79,10 @@ export async function startServer(
     skip_log_bin: '1',
     skip_name_resolve: '1',
     innodb_flush_log_at_trx_commit: '0',
+    // Durability is off: only our own crashes are tested.
+    innodb_flush_method: 'nosync',
+    innodb_doublewrite: '0',
+    sync_frm: '0',
     innodb_buffer_pool_size: '128M',
     ...settings,
   }

@@ -8,6 +8,7 @@ interface NameRules {
 }
 
 export const postgresNames: NameRules = { maxBytes: 63, caseSensitive: true }
+export const mysqlNames: NameRules = { maxBytes: 64, caseSensitive: false }
 
 /** Assigns one safe name per key; the same keys in the same order always give the same names. */
 export function createNamer(rules: NameRules, taken: Iterable<string> = []): (key: string) => string {

@@ -6,6 +6,17 @@ import { EgressFailed, EgressRefused } from '../../../egress/policy.ts'
 import { ConnectorError, type FailureKind } from '../../contract.ts'
 import { ServerError } from './wire/packets.ts'
 
+/** Error numbers of MySQL and MariaDB. */
+export const errno = {
+  duplicateEntry: 1062,
+  noSuchTable: 1146,
+  unknownDatabase: 1049,
+  tableExists: 1050,
+  lockWaitTimeout: 1205,
+  deadlock: 1213,
+  duplicateKeyName: 1061,
+} as const
+
 /** Which side of a pipeline failed: the kind of every error that is neither config nor auth. */
 export type Side = 'source' | 'destination'
 
@@ -15,6 +26,12 @@ export function errnoOf(error: unknown): number | undefined {
 
 /** The server ended the session itself, or is going down. */
 const ending = new Set([1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169, 4031])
+
+/** The connection is gone, and the outcome of the last statement is unknown. */
+export function isLostConnection(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof ConnectorError) return false
+  return error instanceof ServerError ? ending.has(error.errno) : true
+}
 
 export function explainFailure(error: unknown, side: Side, where: string): Error {
   if (error instanceof ConnectorError) return error

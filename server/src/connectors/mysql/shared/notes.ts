@@ -43,3 +43,50 @@ server has its password cached. Plugins: mysql_native_password, caching_sha2_pas
 A query is described before it runs and must be one SELECT. A row may have at most 128 MB.
 MySQL 8 and 9, MariaDB 10.6 or later. Tested with MariaDB 10.11; **MySQL itself was never run**.
 `.trim()
+
+export const destinationNotes = `
+Rows arrive by LOAD DATA LOCAL, or by INSERT where the server has \`local_infile\` off, and every checkpoint is one transaction together
+with its mark, a row in the table \`_sluice_marks\` of the database. So each row is there exactly once, whatever fails: a worker, a connection
+in the middle of COMMIT, or an older attempt that comes back. Do not change that table, and include it in backups of the data. The target
+must be a table of InnoDB; one of another engine is refused. A server that asks for a file of this machine is refused: only the rows of
+our own statement are ever sent.
+
+**append** adds the rows of every run. **upsert** merges every checkpoint by \`primary_key\`: of several records with the same key the last
+wins, and a record without a key fails the run. A new table gets a primary key, an existing one a unique index on those columns; a table
+with another unique index is refused, because MySQL would merge by that one too. Texts in the key may have 255 characters.
+**replace** loads into a staging table and publishes by one RENAME TABLE: readers see the old or the new rows, never a mixture. The new
+table has the indexes, defaults and comments of the old one, and grants stay. Where foreign keys or triggers hang on the table, its rows
+are exchanged in one transaction instead; if other tables refer to it, rows are matched by the primary key. A transaction that began
+during the load, and reads the table for the first time after the swap, may find it without the newest rows. A run without any
+records leaves the old rows, unless \`allow_empty\` is set.
+A source that cannot resume is staged in append and upsert as well, and published at its end.
+Tables that begin with \`_sluice_\` are ours; later runs drop those that are left over.
+
+**Types** come from the source where it has them, else from the values, without loss.
+
+| here | MySQL |
+|---|---|
+| boolean | TINYINT(1) |
+| int16, int32, int64 | SMALLINT, INT, BIGINT |
+| decimal(p,s) | the same, up to 65 digits |
+| decimal | DECIMAL(65,30); a value with more digits turns the column into LONGTEXT |
+| float32, float64 | FLOAT, DOUBLE; NaN and infinity turn the column into LONGTEXT |
+| text, bytes | LONGTEXT, LONGBLOB |
+| date, time, timestamp | DATE, TIME(6), DATETIME(6) |
+| timestamptz | DATETIME(6) in UTC, because a TIMESTAMP ends in 2038 |
+| json, lists | LONGTEXT with the JSON as it is, because MySQL's JSON rounds long numbers; JSON functions work on it |
+| interval, uuid | LONGTEXT, CHAR(36) |
+
+What MySQL has no type of its own for is named in the comment of the column (\`sluice:uuid\`); leave it there. From MySQL to MySQL, types
+keep their names where possible. New tables compare texts by their bytes (utf8mb4, without padding).
+With \`schema_change\` evolve, new fields add columns, and a type or a value that does not fit widens its column to one that
+holds both: more digits, int64 or float64 to decimal, date to timestamp, else text. discard drops new fields and what does not fit, fail ends
+the run. Columns are never dropped or narrowed. Columns that the server generates are left alone. A value that MySQL would cut, round or
+leave out (a text too long for a VARCHAR, a year beyond 9999) fails the checkpoint, and nothing of it is loaded.
+
+**Names** are kept as they are, up to 64 bytes; \`Id\` and \`id\` are one name to MySQL, so the second gets a number. In JSON lines,
+U+0000 and lone surrogates become U+FFFD, and the log counts them.
+
+The user needs SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX and CREATE TEMPORARY TABLES on the database.
+MySQL 8 and 9, MariaDB 10.6 or later. Tested with MariaDB 10.11; **MySQL itself was never run**.
+`.trim()

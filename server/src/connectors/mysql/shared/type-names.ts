@@ -101,6 +101,10 @@ function isSafeType(name: string): boolean {
 /** Neutral types that MySQL has no type of its own for are named in the comment of the column that holds them. */
 const MARK = 'sluice:'
 
+export function typeComment(type: ColumnType): string {
+  return `${MARK}${type}`
+}
+
 /** Null if the comment is not ours. */
 export function commentedType(comment: string): ColumnType | null {
   if (!comment.startsWith(MARK)) return null

@@ -1,4 +1,6 @@
 /** Values of a small result. A query states what it expects of each column; everything else is refused. */
+import type { Json } from '../../../json/json.ts'
+
 /** Returns the value, or undefined if the text is not valid. */
 type ValueReader<T> = (text: string | null) => T | undefined
 
@@ -8,10 +10,21 @@ export type RowOf<S extends Shape> = { [Name in keyof S]: Exclude<ReturnType<S[N
 
 export const readText: ValueReader<string> = (text) => text ?? undefined
 
+export const readFlag: ValueReader<boolean> = (text) => (text === '1' ? true : text === '0' ? false : undefined)
+
 export const readInteger: ValueReader<number> = (text) => {
   if (text === null || text.length > 17 || !/^-?\d+$/.test(text)) return undefined
   const value = Number(text)
   return Number.isSafeInteger(value) ? value : undefined
+}
+
+export const readJson: ValueReader<Json> = (text) => {
+  if (text === null) return undefined
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
 }
 
 export function orNull<T>(reader: ValueReader<T>): ValueReader<T | null> {

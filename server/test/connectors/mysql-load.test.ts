@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { ConnectorError, type Sync } from '../../src/connectors/contract.ts'
+import { listToJson } from '../../src/connectors/mysql/destination/lists.ts'
+import type { Job } from '../../src/engine/execute.ts'
+import { lineSource } from '../harness/line-source.ts'
+import { findAbsence, type MariadbServer, startServer } from '../harness/mariadb-server.ts'
+import { type MysqlBench, openMysqlBench } from '../harness/mysql-bench.ts'
+import { readJsonRows } from '../harness/mysql-rows.ts'
+import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
+
+const absence = findAbsence()
+if (absence !== null) console.log(`the mysql destination is not tested: ${absence}`)
+
+describe('the mysql destination', { skip: absence !== null }, () => {
+  let m: MysqlBench
+  before(async () => {
+    if (absence === null) m = await openMysqlBench()
+  })
+  after(() => m?.close())
+
+  const load = (table: string, lines: readonly string[], sync: Partial<Sync> = {}, config: object = {}): Job =>
+    m.bench.job({
+      source: lineSource(lines),
+      destination: { name: 'mysql', config: { ...m.config, table, ...config } },
+      sync,
+    })
+  const failure = async (job: Job): Promise<ConnectorError> => {
+    const error = await m.bench.run(job).then(
+      () => null,
+      (reason: unknown) => reason,
+    )
+    assert.ok(error instanceof ConnectorError, String(error))
+    return error
+  }
+  const leftovers = async (): Promise<string[]> =>
+    (await m.sql("SHOW TABLES LIKE '\\_sluice\\_%'")).filter((name) => /^_sluice_[op]_/.test(name))
+
+  it('refuses a table without transactions, and a view', async () => {
+    await m.sql('CREATE TABLE old_engine (id bigint) ENGINE=MyISAM; CREATE VIEW a_view AS SELECT 1 AS id')
+    assert.match((await failure(load('old_engine', ['{"id":1}']))).message, /ALTER TABLE `old_engine` ENGINE = InnoDB/)
+    assert.match((await failure(load('a_view', ['{"id":1}']))).message, /a_view is a view/)
+  })
+
+  it('loads nothing of a checkpoint in which MySQL would cut, round or leave out a value', async () => {
+    await m.sql(`CREATE TABLE tight (id tinyint PRIMARY KEY, t varchar(3), n int NOT NULL)`)
+    const wrong: [string, RegExp][] = [
+      ['{"id":1,"t":"abcd","n":1}', /Data too long|truncated/],
+      ['{"id":1000,"t":"a","n":1}', /Out of range/],
+      ['{"id":1,"t":"a","n":null}', /NULL supplied|cannot be null/],
+      ['{"id":2,"t":"b","n":1}\n{"id":2,"t":"c","n":1}', /Duplicate entry.*Remove the duplicate/],
+    ]
+    for (const [lines, message] of wrong) {
+      const error = await failure(load('tight', ['{"id":7,"t":"ok","n":1}', ...lines.split('\n')]))
+      assert.match(error.message, message)
+      assert.equal(error.kind, 'destination')
+      assert.deepEqual(await m.sql('SELECT * FROM tight'), [])
+    }
+  })
+
+  it('keeps indexes, defaults and comments of a table that it replaces, and leaves nothing behind', async () => {
+    await m.sql(`CREATE TABLE kept (id bigint PRIMARY KEY COMMENT 'the id', name varchar(50) DEFAULT 'x', extra int DEFAULT 5, KEY by_name (name));
+      INSERT INTO kept VALUES (1, 'old', 1)`)
+    await m.bench.run(load('kept', ['{"id":2,"name":"new"}'], { write: 'replace' }))
+    assert.deepEqual(await m.sql('SELECT * FROM kept'), ['2\tnew\t5'])
+    const [definition] = await m.sql('SHOW CREATE TABLE kept')
+    assert.match(definition!, /COMMENT 'the id'.*KEY `by_name`/s)
+    assert.deepEqual(await leftovers(), [])
+  })
+
+  it('exchanges the rows of a table that foreign keys or triggers hang on', async () => {
+    await m.sql(`CREATE TABLE parent (id bigint PRIMARY KEY, name longtext); INSERT INTO parent VALUES (1, 'a'), (2, 'b');
+      CREATE TABLE child (id int, parent bigint, FOREIGN KEY (parent) REFERENCES parent (id)); INSERT INTO child VALUES (1, 1);
+      CREATE TABLE triggered (id bigint); CREATE TABLE seen (id bigint); CREATE TRIGGER tr AFTER INSERT ON triggered FOR EACH ROW INSERT INTO seen VALUES (NEW.id)`)
+    await m.bench.run(load('parent', ['{"id":1,"name":"A"}', '{"id":3,"name":"c"}'], { write: 'replace' }))
+    assert.deepEqual(await m.sql('SELECT * FROM parent ORDER BY id'), ['1\tA', '3\tc'])
+    const error = await failure(load('parent', ['{"id":3,"name":"c"}'], { write: 'replace' }))
+    assert.match(error.message, /foreign key constraint fails.*Rows of another table refer to it/s)
+    assert.deepEqual(await m.sql('SELECT * FROM parent ORDER BY id'), ['1\tA', '3\tc'])
+    await m.bench.run(load('triggered', ['{"id":9}'], { write: 'replace' }))
+    assert.deepEqual(await m.sql('SELECT * FROM seen'), ['9'])
+  })
+
+  it('recognises by its marker that a swap happened, whoever looks', async () => {
+    const first = load('swapped', ['{"id":1}'], { write: 'replace' })
+    await m.bench.run(first)
+    const lines = lineSource(['{"id":2}', '{"id":3}'])
+    const second = {
+      ...m.bench.job({ source: lines, destination: first.destination, sync: first.sync }),
+      pipeline_id: first.pipeline_id,
+    }
+    assert.ok(await m.bench.crash(second, 'mysql.publish.swapped', 1))
+    assert.deepEqual(await m.sql('SELECT id FROM swapped'), ['2', '3'])
+    // The marker, and the old table.
+    assert.equal((await leftovers()).length, 2)
+    const outcome = await m.bench.run(m.bench.again(second))
+    assert.equal(outcome.records_read, 2)
+    assert.deepEqual(await m.sql('SELECT id FROM swapped'), ['2', '3'])
+    assert.deepEqual(await leftovers(), [])
+  })
+
+  it('does not let a late attempt swap after its marker is gone', async () => {
+    const job = load('late', ['{"id":1}'], { write: 'replace' })
+    const asleep = Promise.withResolvers<void>()
+    const wake = Promise.withResolvers<void>()
+    const zombie = m.bench.start(job, {
+      fault(point) {
+        if (point !== 'mysql.publish.marked') return undefined
+        asleep.resolve()
+        return wake.promise
+      },
+    })
+    await asleep.promise
+    await m.bench.run(m.bench.again(job))
+    await m.sql('INSERT INTO late (id) VALUES (99)')
+    wake.resolve()
+    await assert.rejects(zombie.done)
+    assert.deepEqual(await m.sql('SELECT id FROM late ORDER BY id'), ['1', '99'])
+  })
+
+  it('widens columns without losing the values that were there', async () => {
+    const first = load('widened', ['{"id":1,"a":true,"b":1,"c":"2024-01-01","d":"2024-01-01T10:00:00.5Z","e":0.25}'], {
+      write: 'append',
+    })
+    await m.bench.run(first)
+    const lines = lineSource([
+      '{"id":2,"a":"no","b":1.5,"c":"2024-01-01T10:00:00","d":"yesterday","e":{"x":1},"f":[1]}',
+    ])
+    await m.bench.run({
+      ...m.bench.job({ source: lines, destination: first.destination, sync: first.sync }),
+      pipeline_id: first.pipeline_id,
+    })
+    const rows = (await readJsonRows(m.server, m.database, 'widened')).map((row) => JSON.parse(row) as object)
+    assert.deepEqual(rows, [
+      { id: 1, a: 'true', b: 1, c: '2024-01-01 00:00:00.000000', d: '2024-01-01T10:00:00.5Z', e: 0.25, f: null },
+      { id: 2, a: 'no', b: 1.5, c: '2024-01-01 10:00:00.000000', d: 'yesterday', e: { x: 1 }, f: [1] },
+    ])
+  })
+
+  it('merges by texts as they are, and refuses a table where MySQL would merge by another index', async () => {
+    const upsert = { write: 'upsert' as const, primary_key: ['k'] }
+    await m.bench.run(
+      load('texts', ['{"k":"a","n":1}', '{"k":"A","n":2}', '{"k":"a ","n":3}', '{"k":"a","n":4}'], upsert),
+    )
+    assert.deepEqual(await m.sql("SELECT CONCAT('[', k, ']'), n FROM texts ORDER BY n"), [
+      '[A]\t2',
+      '[a ]\t3',
+      '[a]\t4',
+    ])
+    await m.sql('CREATE TABLE twice (k bigint PRIMARY KEY, mail varchar(50) UNIQUE)')
+    assert.match(
+      (await failure(load('twice', ['{"k":1,"mail":"x"}'], upsert))).message,
+      /unique index mail .* besides config.sync.primary_key/,
+    )
+    assert.match((await failure(load('texts', ['{"k":null,"n":1}'], upsert))).message, /no value in the primary key/)
+  })
+
+  it('says what to do where it cannot write', async () => {
+    await m.sql(`CREATE USER reader@'%' IDENTIFIED BY 'reader-80aa'; GRANT SELECT ON *.* TO reader@'%'`)
+    const reader = { user: 'reader', password: 'reader-80aa' }
+    const right = await failure(load('any', ['{"id":1}'], {}, reader))
+    assert.equal(right.kind, 'auth')
+    assert.match(right.message, /CREATE command denied.*Grant the user this privilege/)
+    assert.match(
+      (await failure(load('any', ['{"id":1}'], {}, { database: 'nowhere' }))).message,
+      /Unknown database.*Check the name of the database/,
+    )
+    const nameless = m.bench.job({
+      source: lineSource(['{"id":1}']),
+      destination: { name: 'mysql', config: { ...m.config, database: undefined } },
+    })
+    assert.match((await failure(nameless)).message, /`database` is missing/)
+  })
+
+  it('reports a server that ends the session in the middle as one that may come back, and the next attempt goes on', async () => {
+    const job = load(
+      'killed',
+      Array.from({ length: 50 }, (_, id) => `{"id":${id}}`),
+      {},
+    )
+    const attempt = m.bench.start(job, {
+      checkpointRecords: 20,
+      async fault(point) {
+        if (point !== 'mysql.checkpoint.ready') return
+        const ids = await m.sql("SELECT id FROM information_schema.processlist WHERE user = 'tester'")
+        for (const id of ids) await m.sql(`KILL ${id}`).catch(() => [])
+      },
+    })
+    await assert.rejects(attempt.done, (error: unknown) => error instanceof ConnectorError && error.transient)
+    await m.bench.run(m.bench.again(job), { checkpointRecords: 20 })
+    assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM killed'), ['50\t50'])
+  })
+
+  describe('with typed rows', () => {
+    let p: PostgresBench
+    before(async () => {
+      if (absence === null) p = await openPostgresBench()
+    })
+    after(() => p?.close())
+    const copy = (table: string, sync: Partial<Sync> = {}, config: object = {}): Job =>
+      m.bench.job({
+        source: { name: 'postgres', stream: `public.${table}`, config: p.config },
+        destination: { name: 'mysql', config: { ...m.config, ...config } },
+        sync,
+      })
+
+    it('keeps every type of PostgreSQL', async () => {
+      await p.query(`CREATE TABLE typed (id int8 PRIMARY KEY, ok boolean, s int2, f real, g float8, n numeric, money numeric(10,2), t text, b bytea, d date, clock time, at timestamp,
+        z timestamptz, u uuid, j jsonb, l text[], i interval, nan float8);
+        INSERT INTO typed VALUES (1, true, -5, 0.1, 1e300, 12345678901234567890.123456789, 9.99, E'tab\\t nl\\n bs\\\\ ff\\f vt\\x0b q'' \\u00e9', '\\x00ff5c0a', '2024-02-29', '10:11:12.5',
+          '0001-01-01 00:00:00', '2024-01-01 10:00:00.123456+02', '9f0c3d2e-0000-4000-8000-000000000000', '{"a": 12345678901234567890.5}', '{"a b",NULL,"q\\""}', '1 day -02:00:00', 'NaN'),
+          (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`)
+      for (const write of ['append', 'replace'] as const) {
+        await m.sql('DROP TABLE IF EXISTS typed')
+        await m.bench.run(copy('typed', { write }))
+        const [first, second] = (await readJsonRows(m.server, m.database, 'typed')).map(
+          (row) => JSON.parse(row) as Record<string, unknown>,
+        )
+        assert.deepEqual(
+          { ...first, n: String(first!.n) },
+          {
+            id: 1,
+            ok: true,
+            s: -5,
+            f: 0.1,
+            g: 1e300,
+            n: '12345678901234567000',
+            money: 9.99,
+            t: "tab\t nl\n bs\\ ff\f vt\v q' é",
+            b: '\\x00ff5c0a',
+            d: '2024-02-29',
+            clock: '10:11:12.500000',
+            at: '0001-01-01 00:00:00.000000',
+            z: '2024-01-01T08:00:00.123456Z',
+            u: '9f0c3d2e-0000-4000-8000-000000000000',
+            j: { a: Number('12345678901234567890.5') },
+            l: ['a b', null, 'q"'],
+            i: '1 day -02:00:00',
+            nan: 'NaN',
+          },
+        )
+        assert.deepEqual(await m.sql('SELECT n FROM typed WHERE id = 1'), [
+          '12345678901234567890.123456789000000000000000000000',
+        ])
+        assert.equal(Object.values(second!).filter((value) => value !== null).length, 1)
+      }
+    })
+
+    it('gives an incremental read straight to the table, and merges where it is told', async () => {
+      await p.query(
+        "CREATE TABLE moving (id int8 PRIMARY KEY, v text); INSERT INTO moving SELECT g, repeat('x', 100) FROM generate_series(1, 20000) g",
+      )
+      for (const write of ['append', 'upsert'] as const) {
+        await m.sql('DROP TABLE IF EXISTS moving')
+        const job = copy('moving', {
+          mode: 'incremental',
+          cursor_field: 'id',
+          write,
+          primary_key: write === 'upsert' ? ['id'] : [],
+        })
+        const outcome = await m.bench.run(job, { checkpointRecords: 3000 })
+        await p.query(`INSERT INTO moving SELECT coalesce(max(id), 0) + 1, 'new' FROM moving`)
+        await m.bench.run(m.bench.next(job, outcome))
+        const [expected] = await p.query<{ count: string }>('SELECT count(*) AS count FROM moving')
+        assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM moving'), [
+          `${expected!.count}\t${expected!.count}`,
+        ])
+      }
+    })
+  })
+
+  it('gives MySQL back what it read from MySQL', async () => {
+    await m.sql(`CREATE TABLE round (id bigint unsigned PRIMARY KEY, s mediumint unsigned, c varchar(20), at datetime(3), stamp timestamp(6) NULL, clock time(6), raw varbinary(5), j json, b bit(3));
+      INSERT INTO round VALUES (18446744073709551615, 16777215, 'é', '2024-01-01 00:00:00.123', '2024-01-01', '-838:59:59', X'00FF', '{"a": 1}', b'101')`)
+    await m.bench.run(
+      m.bench.job({
+        source: { name: 'mysql', stream: 'round', config: m.config },
+        destination: { name: 'mysql', config: { ...m.config, table: 'round_trip' } },
+      }),
+    )
+    assert.deepEqual(
+      await m.sql('SELECT id, s, c, at, stamp, clock, HEX(raw), j, b FROM round_trip'),
+      await m.sql('SELECT id, s, c, at, stamp, clock, HEX(raw), j, b + 0 FROM round'),
+    )
+    const types = await m.sql(
+      "SELECT COLUMN_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'round_trip' ORDER BY ORDINAL_POSITION",
+    )
+    assert.deepEqual(types, [
+      'bigint(20) unsigned',
+      'mediumint(8) unsigned',
+      'varchar(20)',
+      'datetime(3)',
+      'timestamp(6)',
+      'time(6)',
+      'varbinary(5)',
+      'longtext',
+      'bigint(20)',
+    ])
+  })
+})
+
+describe('a server without local_infile', { skip: absence !== null }, () => {
+  let server: MariadbServer
+  let m: MysqlBench
+  before(async () => {
+    if (absence !== null) return
+    server = await startServer({ local_infile: 'OFF' })
+    m = await openMysqlBench()
+  })
+  after(async () => {
+    await m?.close()
+    await server?.stop()
+  })
+
+  it('gets the rows by INSERT, and the log says so', async () => {
+    const database = await server.createDatabase()
+    const { host, port, user, password } = server
+    const config = { host, port, user, password, database, table: 'inserted', tls: { mode: 'disable' } }
+    const rows = ['{"id":1,"t":"it\'s \\\\ \\n a \\"tab\\t\\" \\f","b":true}', '{"id":2,"t":null,"b":false}']
+    const attempt = m.bench.start(m.bench.job({ source: lineSource(rows), destination: { name: 'mysql', config } }))
+    await attempt.done
+    assert.ok(attempt.log.some((line) => /local_infile is off/.test(line)))
+    const found = await readJsonRows(server, database, 'inserted')
+    assert.deepEqual(
+      found.map((row) => JSON.parse(row)),
+      rows.map((row) => JSON.parse(row)),
+    )
+  })
+})
+
+it('lists become JSON with the same items', () => {
+  assert.equal(listToJson('{1,NULL,"b \\"c\\\\",{2.50,x},""}'), '[1,null,"b \\"c\\\\",[2.50,"x"],""]')
+  assert.equal(listToJson('{}'), '[]')
+})
