@@ -26,7 +26,7 @@
  *   T[]                    {1,NULL,"b c"}: NULL without quotes is null, in quotes \" and \\ are escaped, lists may nest
  *
  * These are PostgreSQL's own text formats, because most rows come from or go to PostgreSQL. ClickHouse and DuckDB read all but
- * lists and negative intervals unchanged, MySQL all but booleans, bytes, zones and lists. A year above 9999 or before 1, or
+ * lists and negative intervals unchanged, MySQL all but booleans, bytes, zones, lists, \f and \v. A year above 9999 or before 1, or
  * `infinity`, is written as PostgreSQL writes it; a destination that has no such time refuses the row.
  *
  * A destination lists the encodings it accepts, best first; the engine picks the first one that the source can

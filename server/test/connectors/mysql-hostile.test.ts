@@ -3,10 +3,12 @@ import assert from 'node:assert/strict'
 import { constants, generateKeyPairSync, privateDecrypt } from 'node:crypto'
 import { after, describe, it } from 'node:test'
 import { ConnectorError } from '../../src/connectors/contract.ts'
+import { explainFailure } from '../../src/connectors/mysql/shared/errors.ts'
 import { openSession, type Session } from '../../src/connectors/mysql/shared/session.ts'
 import { resolveTarget } from '../../src/connectors/mysql/shared/settings.ts'
 import { readText } from '../../src/connectors/mysql/shared/values.ts'
 import { PacketReader } from '../../src/connectors/mysql/shared/wire/packet-reader.ts'
+import { ServerError } from '../../src/connectors/mysql/shared/wire/packets.ts'
 import { RowPages } from '../../src/connectors/mysql/source/row-pages.ts'
 import { createEgress } from '../../src/egress/policy.ts'
 import { handshake, hostileMysql, ok, packet, startHostileMysql } from '../harness/hostile-mysql.ts'
@@ -133,6 +135,32 @@ describe('the password over a connection without TLS', () => {
     assert.equal(password, `${PASSWORD}\0`)
     await assert.rejects(open(peer.port), /wants the whole password/)
     await peer.close()
+  })
+})
+
+describe('an error of the server', () => {
+  it('is a sentence that says what to do, and whether to try again', () => {
+    const cases: [number, string, boolean, RegExp][] = [
+      [1045, 'auth', false, /Check user and password/],
+      [1142, 'auth', false, /Grant the user this privilege/],
+      [1049, 'config', false, /Check the name of the database/],
+      [1114, 'destination', true, /is full; make room there/],
+      [1021, 'destination', true, /is full; make room there/],
+      [1030, 'destination', true, /error 28, the disk of the server is full/],
+      [1205, 'destination', true, /Another session holds a lock/],
+      [1213, 'destination', true, /error 1213/],
+      [1053, 'destination', true, /error 1053/],
+      [1062, 'destination', false, /Remove the duplicate/],
+      [1406, 'destination', false, /Change the column/],
+      [1064, 'config', false, /error 1064/],
+    ]
+    for (const [errno, kind, transient, message] of cases) {
+      const error = explainFailure(new ServerError(errno, 'HY000', 'The server says.'), 'destination', 'MySQL at a:1')
+      assert.ok(error instanceof ConnectorError)
+      assert.deepEqual([error.kind, error.transient], [kind, transient], String(errno))
+      assert.match(error.message, /^MySQL at a:1 answered: The server says \(error/)
+      assert.match(error.message, message)
+    }
   })
 })
 

@@ -118,6 +118,32 @@ describe('the mysql destination', { skip: absence !== null }, () => {
     assert.deepEqual(await m.sql('SELECT id FROM late ORDER BY id'), ['1', '99'])
   })
 
+  it('takes over from an attempt that sleeps in the middle of a load which it will never end', async () => {
+    const source = (): ReturnType<typeof lineSource> =>
+      lineSource(
+        Array.from({ length: 9000 }, (_, id) => `{"id":${id},"t":"${'x'.repeat(200)}"}`),
+        { resumable: false },
+      )
+    const destination = { name: 'mysql', config: { ...m.config, table: 'asleep' } }
+    const job = m.bench.job({ source: source(), destination, sync: { write: 'append' } })
+    const asleep = Promise.withResolvers<void>()
+    const wake = Promise.withResolvers<void>()
+    let commits = 0
+    const zombie = m.bench.start(job, {
+      checkpointRecords: 4000,
+      fault(point) {
+        if (point !== 'commit:after' || ++commits !== 1) return undefined
+        asleep.resolve()
+        return wake.promise
+      },
+    })
+    await asleep.promise
+    await m.bench.run(m.bench.again(job), { checkpointRecords: 4000 })
+    wake.resolve()
+    await assert.rejects(zombie.done)
+    assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM asleep'), ['9000\t9000'])
+  })
+
   it('widens columns without losing the values that were there', async () => {
     const first = load('widened', ['{"id":1,"a":true,"b":1,"c":"2024-01-01","d":"2024-01-01T10:00:00.5Z","e":0.25}'], {
       write: 'append',

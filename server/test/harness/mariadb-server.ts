@@ -6,7 +6,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import path from 'node:path'
@@ -68,9 +68,12 @@ export async function startServer(
     '--skip-name-resolve',
   ])
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(data, name), text, { mode: 0o600 })
+  // A server that starts deletes the temporary files of all others that share its folder for them.
+  await mkdir(path.join(folder, 'tmp'))
   const port = await findFreePort()
   const all = {
     datadir: data,
+    tmpdir: path.join(folder, 'tmp'),
     user: username,
     port: String(port),
     bind_address: '127.0.0.1',

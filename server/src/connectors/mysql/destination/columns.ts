@@ -191,3 +191,16 @@ export function columnSql({ name, neutral, sql }: TableColumn, note?: string): s
   // A TIMESTAMP is NOT NULL otherwise, and set by the server.
   return `${quoteName(name)} ${sql} NULL${comment === '' ? '' : ` COMMENT ${quoteText(comment)}`}`
 }
+
+export const byName = (columns: readonly TableColumn[]): Map<string, TableColumn> =>
+  new Map(columns.map((column) => [column.name, column]))
+
+/** As the contract describes columns. */
+export const describeColumn = ({ name, neutral, sql }: TableColumn): Column => ({
+  name,
+  type: neutral,
+  native: { system: SYSTEM, type: sql },
+})
+
+/** A column stored from an earlier run, which may have loaded another system. */
+export const keptColumn = ({ name, type }: Column): TableColumn => makeColumn(name, type)

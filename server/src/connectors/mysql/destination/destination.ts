@@ -18,7 +18,7 @@ import { describeTarget, openSession, type Session } from '../shared/session.ts'
 import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
 import { readFlag } from '../shared/values.ts'
 import { openLoad } from './load.ts'
-import { ensureMarks, fence, type MarkOwner } from './marks.ts'
+import { endHolder, ensureMarks, fence, type MarkOwner } from './marks.ts'
 import { settleEarlier } from './stage.ts'
 
 const settings = Type.Object(
@@ -80,6 +80,7 @@ export const mysqlDestination: Destination<typeof settings> = {
       await ensureMarks(session, owner.database)
       const taken = await fence(session, owner)
       await context.fault('mysql.fence.taken')
+      if (taken !== null) await endHolder(session, owner, taken)
       const earlier = await settleEarlier(session, owner, taken?.stage ?? null)
       if (taken === null || earlier === null) return taken
       const { cursor, checkpoint, sameRun } = earlier

@@ -9,29 +9,40 @@
  * - When the answer to COMMIT is lost, the mark is read under its lock on a new connection.
  * - Rows of a source that cannot resume, and of every replace, go into an invisible stage. If the source resumes, a
  *   checkpoint of the stage is such a transaction too, and a later attempt goes on with it under a name of its own; if
- *   not, rows are loaded as they come (`whole`), and a later attempt starts over. stage.ts says how a replace is published.
+ *   not, rows are loaded by one statement in a session of their own (`whole`), which goes on over all checkpoints, and
+ *   a later attempt starts over. stage.ts says how a replace is published.
  *
  * Fault points stand before and after each step; tests crash there.
  */
 import type { Json } from '../../../json/json.ts'
-import { type Column, ConnectorError, type Load, type LoadContext, type Page } from '../../contract.ts'
+import { ConnectorError, type Load, type LoadContext, type Page } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import { SYSTEM } from '../shared/type-names.ts'
-import { columnSql, makeColumn, type TableColumn } from './columns.ts'
+import { byName, describeColumn, keptColumn, type TableColumn } from './columns.ts'
 import { type LoadConnection, openLoadConnection } from './connection.ts'
 import { createLoader, type Loader, mayLoadLocal } from './loader.ts'
 import { holdPresence, takeTurn } from './locks.ts'
-import { advanceMark, type MarkOwner, type MarkRow, presenceOf, publishMark, setCursor, setStage } from './marks.ts'
+import {
+  advanceMark,
+  type MarkOwner,
+  type MarkRow,
+  presenceOf,
+  publishMark,
+  rowPresenceOf,
+  setCursor,
+  setStage,
+} from './marks.ts'
 import { checkKey, mergeRows, prepareMerge } from './merge.ts'
 import { createPageQueue, type PageQueue, type QueueItem } from './page-queue.ts'
-import { matchTarget, maySwap, publishStage } from './publish.ts'
-import { createMarker, dropTables, ordinalColumn, ownTable, sweepStages } from './stage.ts'
-import { alterTable, readTable, tableOptions } from './table.ts'
+import { matchTarget, publishStage } from './publish.ts'
+import { createBatch, createStage, findChanges, type Receiver } from './receiver.ts'
+import { createMarker, dropTables, ownTable, sweepStages } from './stage.ts'
+import { alterTable, readTable } from './table.ts'
 
 const HOLD_BYTES = 512 * 1024
 const CLEAN_UP_MS = 2000
-const BATCH = '_sluice_batch'
+/** A statement that goes on for longer is ended with the next checkpoint: MariaDB has a limit for each. */
+const LONGEST_LOAD_MS = 600_000
 
 interface LoadInput {
   context: LoadContext
@@ -61,12 +72,6 @@ export async function openLoad(input: LoadInput): Promise<Load> {
   }
 }
 
-/** The table that rows are loaded into, and the columns it has. */
-interface Receiver {
-  name: TableName
-  columns: Map<string, TableColumn>
-}
-
 class LoadAttempt implements Load {
   readonly #input: LoadInput
   readonly #connection: LoadConnection
@@ -81,6 +86,9 @@ class LoadAttempt implements Load {
   #published = false
   #schemaReported = false
   #receiver: Receiver | null = null
+  /** The session that loads rows, where it is not the one of the mark. */
+  #rowSession: Session | null = null
+  #loadingSince = 0
   #loader: Loader | null = null
   /** Direct loads: the transaction of the checkpoint is open. */
   #open = false
@@ -109,6 +117,10 @@ class LoadAttempt implements Load {
       await sweepStages(session, owner)
       if (context.sync.write === 'replace') await createMarker(session, owner)
       await this.#openQueue(session)
+      if (this.#strategy === 'whole') {
+        this.#rowSession = await this.#input.openSession(context.signal)
+        await holdPresence(this.#rowSession, rowPresenceOf(owner.pipeline_id, owner))
+      }
     }
     await context.fault('mysql.open.after')
   }
@@ -157,9 +169,10 @@ class LoadAttempt implements Load {
 
   /** Makes the table that checkpoints go to able to hold the columns. */
   async #matchDestination(session: Session, columns: readonly TableColumn[]): Promise<void> {
+    const { context, target } = this.#input
     if (this.#staged && (await readTable(session, this.#destination)) === null)
-      await this.#createStage(session, columns)
-    await matchTarget(session, this.#input.context, this.#destination, columns)
+      await createStage(session, { stage: this.#destination, target, columns, write: context.sync.write })
+    await matchTarget(session, context, this.#destination, columns)
   }
 
   async write(page: Page): Promise<void> {
@@ -174,29 +187,30 @@ class LoadAttempt implements Load {
     for (const item of items) await this.#load(item)
   }
 
+  get #rows(): Session {
+    return this.#rowSession ?? this.#connection.session
+  }
+
   async #load(item: QueueItem): Promise<void> {
     await this.#receive(item)
-    this.#loader ??= createLoader(this.#connection.session, this.#receiver!.name, this.#local)
+    if (this.#loader === null) {
+      this.#loader = createLoader(this.#rows, this.#receiver!.name, this.#local)
+      this.#loadingSince = performance.now()
+    }
     await this.#loader.write(item)
   }
 
   /** Makes the table that takes the rows able to hold them. */
   async #receive({ columns }: QueueItem): Promise<void> {
     const { context } = this.#input
-    const { session } = this.#connection
+    const session = this.#rows
     this.#receiver ??= await this.#createReceiver(session, columns)
-    const have = this.#receiver.columns
-    const added = columns.filter(({ name }) => !have.has(name))
-    const widened = columns.flatMap((to) => {
-      const from = have.get(to.name)
-      return from === undefined || (from.sql === to.sql && from.neutral === to.neutral) ? [] : [{ from, to }]
-    })
-    if (added.length + widened.length === 0) return
-    await this.#loader?.finish()
-    this.#loader = null
+    const changes = findChanges(this.#receiver, columns)
+    if (changes === null) return
+    await this.#endLoad()
     if (this.#strategy === 'direct') return this.#startOver(session)
-    await alterTable(session, context.signal, this.#receiver.name, { added, widened })
-    for (const column of columns) have.set(column.name, column)
+    await alterTable(session, context.signal, this.#receiver.name, changes)
+    for (const column of columns) this.#receiver.columns.set(column.name, column)
   }
 
   /** A typed value did not fit, and the rows before it are in an open transaction, which changing the table would commit. */
@@ -212,33 +226,10 @@ class LoadAttempt implements Load {
     )
   }
 
-  async #createReceiver(session: Session, columns: readonly TableColumn[]): Promise<Receiver> {
-    if (this.#strategy === 'whole') return this.#createStage(session, columns)
-    const name = { database: this.#input.owner.database, table: BATCH }
-    await session.run(
-      `CREATE TEMPORARY TABLE ${quoteTable(name)} (${this.#listColumns(columns)}) ${tableOptions(session)}`,
-    )
-    return { name, columns: byName(columns) }
-  }
-
-  #listColumns(columns: readonly TableColumn[]): string {
-    const parts = columns.map((column) => columnSql(column))
-    if (this.#input.context.sync.write === 'upsert')
-      parts.push(`${quoteName(ordinalColumn)} bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY`)
-    return parts.join(', ')
-  }
-
-  /** Like its target if it may take its place. */
-  async #createStage(session: Session, columns: readonly TableColumn[]): Promise<Receiver> {
+  #createReceiver(session: Session, columns: readonly TableColumn[]): Promise<Receiver> {
     const { context, owner, target } = this.#input
-    const name = ownTable(owner, 's')
-    const existing = context.sync.write === 'replace' ? await readTable(session, target) : null
-    if (existing !== null && (await maySwap(session, target))) {
-      await session.run(`CREATE TABLE ${quoteTable(name)} LIKE ${quoteTable(target)}`)
-      return { name, columns: byName(existing.columns) }
-    }
-    await session.run(`CREATE TABLE ${quoteTable(name)} (${this.#listColumns(columns)}) ${tableOptions(session)}`)
-    return { name, columns: byName(columns) }
+    const stage = { stage: ownTable(owner, 's'), target, columns, write: context.sync.write }
+    return this.#strategy === 'whole' ? createStage(session, stage) : createBatch(session, stage)
   }
 
   async #beginCheckpoint(): Promise<void> {
@@ -257,10 +248,14 @@ class LoadAttempt implements Load {
     if (next !== this.#checkpoint + 1)
       throw new ConnectorError('internal', `Got checkpoint ${next}, but the mark expects ${this.#checkpoint + 1}`)
     await this.#flush()
-    await this.#loader?.finish()
-    this.#loader = null
+    if (this.#strategy !== 'whole' || performance.now() - this.#loadingSince > LONGEST_LOAD_MS) await this.#endLoad()
     await this.#finishCheckpoint(cursor)
     if (!this.#staged) await this.#reportSchema(this.#queue.shape.takeChanges())
+  }
+
+  async #endLoad(): Promise<void> {
+    await this.#loader?.finish()
+    this.#loader = null
   }
 
   async #finishCheckpoint(cursor: Json): Promise<void> {
@@ -313,6 +308,7 @@ class LoadAttempt implements Load {
       if (last !== this.#checkpoint)
         throw new ConnectorError('internal', `Got checkpoint ${last}, but the mark expects ${this.#checkpoint}`)
       if (this.#staged) {
+        await this.#endLoad()
         const columns = this.#queue.shape.written()
         const changes = await publishStage({
           connection: this.#connection,
@@ -334,10 +330,12 @@ class LoadAttempt implements Load {
       for (const sentence of this.#queue.report()) context.log.warn(sentence)
     }
     await context.fault('mysql.publish.after')
+    await this.#rowSession?.close()
     await this.#connection.session.close()
   }
 
   async abort(): Promise<void> {
+    this.#rowSession?.destroy()
     this.#connection.session.destroy()
     // If this fails, the next attempt does it.
     if (this.#strategy === 'whole' && !this.#published) await this.#cleanUp().catch(() => undefined)
@@ -362,14 +360,3 @@ class LoadAttempt implements Load {
     context.saveSchema(found.columns.map(describeColumn), changes)
   }
 }
-
-const byName = (columns: readonly TableColumn[]): Map<string, TableColumn> =>
-  new Map(columns.map((column) => [column.name, column]))
-
-const describeColumn = ({ name, neutral, sql }: TableColumn): Column => ({
-  name,
-  type: neutral,
-  native: { system: SYSTEM, type: sql },
-})
-
-const keptColumn = ({ name, type }: Column): TableColumn => makeColumn(name, type)

@@ -148,7 +148,7 @@ export async function fence(session: Session, owner: MarkOwner): Promise<MarkRow
       if (errnoOf(error) !== errno.lockWaitTimeout || tries === TRIES) throw error
       await session.run('ROLLBACK')
       const holder = await readMark(session, owner, '')
-      if (holder !== null && !isNewer(holder, owner)) await endPresence(session, presenceOf(owner.pipeline_id, holder))
+      if (holder !== null && !isNewer(holder, owner)) await endHolder(session, owner, holder)
     }
   }
 }
@@ -159,6 +159,17 @@ export function presenceOf(
   { run_id, attempt, token }: Pick<MarkOwner, 'run_id' | 'attempt' | 'token'>,
 ): string {
   return `attempt ${pipeline} ${run_id} ${attempt} ${token}`
+}
+
+/** The same of the session that loads its rows. */
+export function rowPresenceOf(pipeline: string, attempt: Pick<MarkOwner, 'run_id' | 'attempt' | 'token'>): string {
+  return `rows of ${presenceOf(pipeline, attempt)}`
+}
+
+/** Ends what is left of the attempt that had the mark: a load that it does not finish would block its table for ever. */
+export async function endHolder(session: Session, { pipeline_id }: MarkOwner, holder: MarkRow): Promise<void> {
+  await endPresence(session, presenceOf(pipeline_id, holder))
+  await endPresence(session, rowPresenceOf(pipeline_id, holder))
 }
 
 /** First statement of a checkpoint's transaction. */

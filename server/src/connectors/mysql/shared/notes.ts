@@ -89,4 +89,58 @@ U+0000 and lone surrogates become U+FFFD, and the log counts them.
 
 The user needs SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX and CREATE TEMPORARY TABLES on the database.
 MySQL 8 and 9, MariaDB 10.6 or later. Tested with MariaDB 10.11; **MySQL itself was never run**.
+
+## Example
+
+Orders of a shop into a warehouse on the same server, every hour only what changed. As an administrator of the server:
+
+\`\`\`sql
+CREATE DATABASE shop CHARACTER SET utf8mb4;
+CREATE DATABASE warehouse CHARACTER SET utf8mb4;
+CREATE TABLE shop.orders (
+  id bigint unsigned PRIMARY KEY,
+  customer varchar(100) NOT NULL,
+  total decimal(12,2) NOT NULL,
+  changed_at timestamp(6) NOT NULL DEFAULT current_timestamp(6) ON UPDATE current_timestamp(6),
+  KEY (changed_at)
+);
+INSERT INTO shop.orders (id, customer, total) VALUES (1, 'Ada', 9.99), (2, 'Grace', 120.00);
+CREATE USER sluice_reader@'%' IDENTIFIED BY 'choose-one-Reader1';
+GRANT SELECT ON shop.* TO sluice_reader@'%';
+CREATE USER sluice_loader@'%' IDENTIFIED BY 'choose-one-Loader1';
+GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, CREATE TEMPORARY TABLES ON warehouse.* TO sluice_loader@'%';
+\`\`\`
+
+The body of \`POST /api/pipelines\`:
+
+\`\`\`json
+{
+  "name": "orders to the warehouse",
+  "schedule": "0 * * * *",
+  "config": {
+    "source": {
+      "name": "mysql",
+      "stream": "orders",
+      "config": {
+        "host": "db.example.com",
+        "database": "shop",
+        "user": "sluice_reader",
+        "password": "choose-one-Reader1"
+      }
+    },
+    "destination": {
+      "name": "mysql",
+      "config": {
+        "host": "db.example.com",
+        "database": "warehouse",
+        "user": "sluice_loader",
+        "password": "choose-one-Loader1"
+      }
+    },
+    "sync": { "mode": "incremental", "cursor_field": "changed_at", "write": "upsert", "primary_key": ["id"] }
+  }
+}
+\`\`\`
+
+After \`POST /api/pipelines/{id}/run\` the table \`warehouse.orders\` has both orders. Change one and run again: it is read and merged alone.
 `.trim()

@@ -68,8 +68,7 @@ export class RowPages implements RowTaker, Output {
   }
 
   row(bytes: Buffer, start: number, end: number): void {
-    // Hex doubles the bytes, and JSON makes six of a control character.
-    this.#reserve((end - start) * (this.#tsv ? 2 : 6) + this.#fields.length * 48 + 64)
+    this.#reserve(this.#longest(bytes, start, end) + this.#fields.length * 48 + 64)
     const begin = this.used
     let at = start
     for (const field of this.#fields) {
@@ -113,6 +112,16 @@ export class RowPages implements RowTaker, Output {
       this.#session.connection.pause()
       this.#wakeUp()
     }
+  }
+
+  /** How long the values of a row may become: hex doubles them, and JSON makes six bytes of a control character. */
+  #longest(bytes: Buffer, start: number, end: number): number {
+    const length = end - start
+    if (this.#tsv) return length * 2
+    if (length < SLACK) return length * 6
+    let escapes = 0
+    for (let at = start; at < end; at += 1) if (bytes[at]! < 32) escapes += 1
+    return length * 2 + escapes * 5
   }
 
   #writeNull(): void {

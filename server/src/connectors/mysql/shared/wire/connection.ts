@@ -11,8 +11,10 @@
  * the load that is open, never with a file: there is no code here that opens one.
  */
 import type { Socket } from 'node:net'
-import { HEAD, PacketReader, type PacketTaker } from './packet-reader.ts'
+import { PacketReader, type PacketTaker } from './packet-reader.ts'
 import { type ColumnDefinition, Cursor, type Done, readColumn, readDone, readError } from './packets.ts'
+import { MOST_SENT, sendPacket, sendQuery } from './sending.ts'
+import { Silence } from './silence.ts'
 import { Violation } from './violation.ts'
 
 export interface RowTaker {
@@ -32,10 +34,7 @@ export interface LocalRows {
 const SMALL = 64 * 1024
 const MOST_ROW_BYTES = 128 * 1024 * 1024
 const MOST_COLUMNS = 4096
-/** The largest payload of our own packets. */
-const MOST_SENT = 0xfffffe
 const EOF_LENGTH = 9
-const COM_QUERY = 3
 const COM_QUIT = 1
 const MORE_RESULTS = 8
 
@@ -85,9 +84,7 @@ export class Connection implements PacketTaker {
   /** Packets of the login that nobody has read yet. */
   readonly #waiting: Buffer[] = []
   #reading: PromiseWithResolvers<Buffer> | null = null
-  #timer: NodeJS.Timeout | null = null
-  #heard = 0
-  #paused = false
+  readonly #silence = new Silence((seconds) => this.fail(this.#options.silence(seconds)))
   /** Why the connection ended. */
   failure: Error | null = null
   limit = SMALL
@@ -107,7 +104,7 @@ export class Connection implements PacketTaker {
 
   readonly #take = (chunk: Buffer): void => {
     if (this.failure !== null) return
-    this.#heard = performance.now()
+    this.#silence.heard()
     try {
       this.#reader.feed(chunk)
     } catch (error) {
@@ -124,7 +121,7 @@ export class Connection implements PacketTaker {
     if (this.failure !== null) return
     this.failure = error
     this.#state = 'gone'
-    this.#stopTimer()
+    this.#silence.stop()
     this.#socket.destroy()
     const question = this.#question
     this.#question = null
@@ -156,11 +153,8 @@ export class Connection implements PacketTaker {
   }
 
   send(payload: Buffer): void {
-    const head = Buffer.allocUnsafe(HEAD)
-    head.writeUIntLE(payload.length, 0, 3)
-    head[3] = this.#reader.sequence
+    sendPacket(this.#socket, payload, this.#reader.sequence)
     this.#reader.expectSequence(this.#reader.sequence + 1)
-    this.#socket.write(Buffer.concat([head, payload]))
   }
 
   /** Gives the socket away for TLS. Bytes that came before it were not encrypted, possibly from a man in the middle. */
@@ -216,35 +210,9 @@ export class Connection implements PacketTaker {
       this.#state = 'first'
       this.limit = SMALL
       this.#rowBytes = 0
-      this.#reader.expectSequence(1)
-      this.#sendQuery(text)
-      this.#watch(silenceMs)
+      this.#reader.expectSequence(sendQuery(this.#socket, text))
+      this.#silence.watch(silenceMs)
     })
-  }
-
-  #sendQuery(text: string): void {
-    const payload = Buffer.concat([Buffer.from([COM_QUERY]), Buffer.from(text)])
-    let sequence = 0
-    let at = 0
-    // A longer statement is sent in several packets; the last is shorter than a full one.
-    for (;;) {
-      const end = Math.min(at + 0xffffff, payload.length)
-      this.#sendPart(payload.subarray(at, end), sequence++)
-      if (end - at < 0xffffff) break
-      at = end
-    }
-    this.#reader.expectSequence(sequence)
-  }
-
-  #sendPart(payload: Buffer, sequence: number, onSent?: () => void): boolean {
-    const head = Buffer.allocUnsafe(HEAD)
-    head.writeUIntLE(payload.length, 0, 3)
-    head[3] = sequence & 0xff
-    this.#socket.cork()
-    this.#socket.write(head)
-    const free = payload.length === 0 || this.#socket.write(payload, onSent)
-    this.#socket.uncork()
-    return free
   }
 
   async #sendRows(bytes: Buffer, done: Promise<Done>, onSent?: () => void): Promise<void> {
@@ -252,7 +220,12 @@ export class Connection implements PacketTaker {
       // The server reports an error in the middle only where it gives up; then the rest is of no use.
       if (this.#state !== 'loading') return void (await done)
       const end = Math.min(at + MOST_SENT, bytes.length)
-      const free = this.#sendPart(bytes.subarray(at, end), this.#sequence++, end === bytes.length ? onSent : undefined)
+      const free = sendPacket(
+        this.#socket,
+        bytes.subarray(at, end),
+        this.#sequence++,
+        end === bytes.length ? onSent : undefined,
+      )
       if (free) continue
       this.#drained = Promise.withResolvers<void>()
       try {
@@ -265,7 +238,7 @@ export class Connection implements PacketTaker {
 
   async #finishRows(done: Promise<Done>): Promise<Done> {
     if (this.#state === 'loading') {
-      this.#sendPart(Buffer.alloc(0), this.#sequence)
+      sendPacket(this.#socket, Buffer.alloc(0), this.#sequence)
       this.#reader.expectSequence(this.#sequence + 1)
       this.#state = 'loaded'
     }
@@ -381,41 +354,18 @@ export class Connection implements PacketTaker {
     this.#question = null
     this.#state = 'idle'
     this.limit = SMALL
-    this.#stopTimer()
+    this.#silence.stop()
     return question
-  }
-
-  // Waiting.
-
-  #watch(limitMs: number | null): void {
-    this.#stopTimer()
-    if (limitMs === null) return
-    this.#heard = performance.now()
-    // One timer that looks at the clock: resetting it for every chunk would cost more.
-    const look = (): void => {
-      const waited = this.#paused ? 0 : performance.now() - this.#heard
-      if (waited >= limitMs) return void this.fail(this.#options.silence(Math.round(limitMs / 1000)))
-      this.#timer = setTimeout(look, limitMs - waited + 1)
-      this.#timer.unref()
-    }
-    this.#timer = setTimeout(look, limitMs)
-    this.#timer.unref()
-  }
-
-  #stopTimer(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timer = null
   }
 
   /** While rows wait to be taken, the server has to wait, too. */
   pause(): void {
-    this.#paused = true
+    this.#silence.pause()
     this.#socket.pause()
   }
 
   resume(): void {
-    this.#paused = false
-    this.#heard = performance.now()
+    this.#silence.resume()
     this.#socket.resume()
   }
 
@@ -423,11 +373,11 @@ export class Connection implements PacketTaker {
   async quit(): Promise<void> {
     if (this.failure !== null) return
     const socket = this.#socket
-    this.#stopTimer()
+    this.#silence.stop()
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
     this.failure = lost()
     this.#state = 'gone'
-    this.#sendPart(Buffer.from([COM_QUIT]), 0)
+    sendPacket(this.#socket, Buffer.from([COM_QUIT]), 0)
     socket.end()
     socket.resume()
     const late = setTimeout(() => socket.destroy(), 2000)
