@@ -1,6 +1,6 @@
 /** Servers that look like MySQL to a point and then mean harm, each a few lines on 127.0.0.1. */
 import type { Socket } from 'node:net'
-import { listen, type Peer, sendForEver } from './peers.ts'
+import { listen, type Peer, sendForever } from './peers.ts'
 
 export const packet = (sequence: number, ...parts: (string | Buffer)[]): Buffer => {
   const payload = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)))
@@ -72,7 +72,7 @@ export const hostileMysql: Record<string, HostileMysql> = {
   'sends a packet without end': {
     greet(socket) {
       socket.write(Buffer.from([0xff, 0xff, 0, 0]))
-      sendForEver(socket, Buffer.alloc(65536, 10))
+      sendForever(socket, Buffer.alloc(65536, 10))
     },
   },
   'sends a handshake that is cut off': { greet: (socket) => socket.write(packet(0, '\x0a8.4.0\0abc')) },

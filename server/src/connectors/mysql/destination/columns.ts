@@ -24,9 +24,9 @@ export interface TableColumn {
 }
 
 const ANY_DECIMAL: ColumnType = 'decimal(65,30)'
-const MOST_DIGITS = 65
-const MOST_SCALE = 30
-const MOST_FRACTION = 6
+const MAX_DIGITS = 65
+const MAX_SCALE = 30
+const MAX_FRACTION = 6
 
 /** The neutral type that a column of MySQL can have for values of this one. */
 function storable(type: ColumnType): ColumnType {
@@ -34,7 +34,7 @@ function storable(type: ColumnType): ColumnType {
   if (list) return 'json'
   if (base !== 'decimal') return type
   if (precision === undefined) return ANY_DECIMAL
-  return precision <= MOST_DIGITS && scale <= MOST_SCALE ? type : 'text'
+  return precision <= MAX_DIGITS && scale <= MAX_SCALE ? type : 'text'
 }
 
 const plain: Record<string, string> = {
@@ -97,7 +97,7 @@ export function existingColumn(
 /** How many fractional digits of a second a column keeps; MySQL rounds the others without a word. */
 export function fractionOf({ sql }: TableColumn): number {
   const { base, sizes } = parseMysqlType(sql)
-  return base === 'datetime' || base === 'timestamp' || base === 'time' ? (sizes[0] ?? 0) : MOST_FRACTION
+  return base === 'datetime' || base === 'timestamp' || base === 'time' ? (sizes[0] ?? 0) : MAX_FRACTION
 }
 
 const isText = (type: ColumnType): boolean => type === 'text' || type === 'interval'
@@ -119,7 +119,7 @@ export function widenFor(have: TableColumn, wanted: TableColumn): TableColumn | 
 }
 
 function withFraction(column: TableColumn): TableColumn {
-  return { ...column, sql: `${parseMysqlType(column.sql).base}(${MOST_FRACTION})` }
+  return { ...column, sql: `${parseMysqlType(column.sql).base}(${MAX_FRACTION})` }
 }
 
 /** `tinyint` and `smallint` are both int16, `int` may be unsigned: only one of them holds the other's values. */
@@ -134,10 +134,7 @@ export function widenForKinds(have: TableColumn, kinds: Kinds): TableColumn | nu
   // BOOLEAN is TINYINT(1): a table made by somebody else says no more than that.
   if (kinds === Kind.boolean && have.sql === 'tinyint(1)' && have.neutral === 'int16')
     return { ...have, neutral: 'boolean' }
-  if (
-    fractionOf(have) < MOST_FRACTION &&
-    (kinds & ~(Kind.timestamp | Kind.timestamptz | Kind.date | Kind.text)) === 0
-  ) {
+  if (fractionOf(have) < MAX_FRACTION && (kinds & ~(Kind.timestamp | Kind.timestamptz | Kind.date | Kind.text)) === 0) {
     const own =
       have.neutral === 'timestamptz'
         ? Kind.timestamptz
@@ -166,12 +163,12 @@ export function isWidening(from: TableColumn, to: TableColumn): boolean {
 
 /** The most bytes that the columns of an index may have together, at four for each character. */
 const KEY_BYTES = 3072
-const LONGEST_KEY = 255
+const MAX_KEY_LENGTH = 255
 
 /** The same columns, with sizes that an index can have. */
 export function asKeys(columns: readonly TableColumn[], key: readonly string[]): TableColumn[] {
   const wide = columns.filter(({ name, sql }) => key.includes(name) && /^long/.test(sql)).length
-  const length = Math.min(LONGEST_KEY, Math.floor(KEY_BYTES / 4 / Math.max(wide, 1)) - 20)
+  const length = Math.min(MAX_KEY_LENGTH, Math.floor(KEY_BYTES / 4 / Math.max(wide, 1)) - 20)
   return columns.map((column) => {
     if (!key.includes(column.name) || !/^long/.test(column.sql)) return column
     if (column.neutral === 'json')

@@ -10,7 +10,7 @@ import { fencedError, isOwn, lockMark, type MarkOwner, type MarkRow } from './ma
 
 const REOPEN_MS = 120_000
 const FIRST_PAUSE_MS = 250
-const LONGEST_PAUSE_MS = 10_000
+const MAX_PAUSE_MS = 10_000
 
 const isTransient = (error: unknown): boolean =>
   isLostConnection(error) || (error instanceof ConnectorError && error.transient)
@@ -38,7 +38,7 @@ export async function openLoadConnection(
     if (!isLostConnection(error) || signal.aborted) throw error
     session.destroy()
     const deadline = Date.now() + REOPEN_MS
-    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS)) {
       try {
         session = await open()
         await session.run('START TRANSACTION')

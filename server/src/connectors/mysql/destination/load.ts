@@ -42,7 +42,7 @@ import { alterTable, readTable } from './table.ts'
 const HOLD_BYTES = 512 * 1024
 const CLEAN_UP_MS = 2000
 /** A statement that goes on for longer is ended with the next checkpoint: MariaDB has a limit for each. */
-const LONGEST_LOAD_MS = 600_000
+const MAX_LOAD_MS = 600_000
 
 interface LoadInput {
   context: LoadContext
@@ -248,7 +248,7 @@ class LoadAttempt implements Load {
     if (next !== this.#checkpoint + 1)
       throw new ConnectorError('internal', `Got checkpoint ${next}, but the mark expects ${this.#checkpoint + 1}`)
     await this.#flush()
-    if (this.#strategy !== 'whole' || performance.now() - this.#loadingSince > LONGEST_LOAD_MS) await this.#endLoad()
+    if (this.#strategy !== 'whole' || performance.now() - this.#loadingSince > MAX_LOAD_MS) await this.#endLoad()
     await this.#finishCheckpoint(cursor)
     if (!this.#staged) await this.#reportSchema(this.#queue.shape.takeChanges())
   }

@@ -70,7 +70,7 @@ function loadClause(columns: readonly WrittenColumn[]): string {
   return `(${list.join(', ')})${sets.length === 0 ? '' : ` SET ${sets.join(', ')}`}`
 }
 
-const MOST_EXAMPLES = 3
+const MAX_EXAMPLES = 3
 
 async function checkRows(
   session: Session,
@@ -78,7 +78,7 @@ async function checkRows(
   { warnings, missing }: { warnings: number; missing: number },
 ): Promise<void> {
   if (warnings === 0 && missing === 0) return
-  const said = await session.query(`SHOW WARNINGS LIMIT ${MOST_EXAMPLES}`, {
+  const said = await session.query(`SHOW WARNINGS LIMIT ${MAX_EXAMPLES}`, {
     level: readText,
     number: readInteger,
     message: readText,

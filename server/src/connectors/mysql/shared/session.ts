@@ -55,7 +55,7 @@ interface ServerVersion {
 const openTimeoutMs = 15_000
 /** Questions about the catalog. */
 const catalogSilenceMs = 120_000
-const MOST_CATALOG_BYTES = 32 * 1024 * 1024
+const MAX_CATALOG_BYTES = 32 * 1024 * 1024
 /** Added to the statement timeout, so that the server's own error can arrive first. */
 const silenceMarginMs = 60_000
 /** A reader or writer on our side may be slow; the server must not take that for a dead one. */
@@ -180,9 +180,7 @@ function createSession({ connection, server, options, violation, destroy }: Sess
     violation: (reason) => violation(new Violation(reason)),
     async query<S extends Shape>(text: string, shape: S) {
       const rows = new RowCollector(shape)
-      await reported(
-        connection.query(text, { taker: rows, mostBytes: MOST_CATALOG_BYTES, silenceMs: catalogSilenceMs }),
-      )
+      await reported(connection.query(text, { taker: rows, mostBytes: MAX_CATALOG_BYTES, silenceMs: catalogSilenceMs }))
       return rows.rows as RowOf<S>[]
     },
     run: (text) => reported(connection.query(text, { silenceMs })),
@@ -206,7 +204,7 @@ function createSession({ connection, server, options, violation, destroy }: Sess
   }
 }
 
-const MOST_ROWS = 250_000
+const MAX_ROWS = 250_000
 
 /** Keeps the rows of a small result as objects of the shape. */
 class RowCollector implements RowTaker {
@@ -233,7 +231,7 @@ class RowCollector implements RowTaker {
       row[name] = value
     }
     if (cursor.left > 0) throw new Violation('it sent a row with more values than columns')
-    if (this.rows.push(row) > MOST_ROWS)
-      throw new Violation(`it answered a query with more than ${MOST_ROWS} rows`, 'sends too much')
+    if (this.rows.push(row) > MAX_ROWS)
+      throw new Violation(`it answered a query with more than ${MAX_ROWS} rows`, 'sends too much')
   }
 }

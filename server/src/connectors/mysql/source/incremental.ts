@@ -52,6 +52,7 @@ export function planIncremental({ relation, sync, columns, state, resume, log }:
     boundary: start?.cursor ?? null,
     known: lookback || !identity.comparable ? [] : (start?.seen ?? []),
     inside: start?.after !== undefined && identity.comparable && !rereadTies && !lookback,
+    missing: start === null ? 0 : (start.missing ?? null),
   })
   const list = [...projection.list, textOf(cursor), identity.sql].join(', ')
   // NULL sorts before every value.

@@ -11,7 +11,7 @@ const BIT = 16
 /** TIMESTAMP, TIME, DATETIME. */
 const TIMED = new Set([7, 11, 12])
 const DECIMALS = new Set([0, 246])
-const MOST_DIGITS = 65
+const MAX_DIGITS = 65
 
 const names: Record<number, string> = {
   1: 'tinyint',
@@ -39,7 +39,7 @@ export function typeOfDefinition(definition: ColumnDefinition): { type: string; 
   if (DECIMALS.has(type)) {
     // The length counts the point and the sign.
     const precision = length - (decimals > 0 ? 1 : 0) - (unsigned === '' ? 1 : 0)
-    const digits = Math.min(Math.max(precision, decimals, 1), MOST_DIGITS)
+    const digits = Math.min(Math.max(precision, decimals, 1), MAX_DIGITS)
     return { type: `decimal(${digits},${Math.min(decimals, digits)})${suffix}`, isBinary: false }
   }
   const isBinary = charset === BINARY_CHARSET && STRINGS.has(type)

@@ -13,7 +13,7 @@
 import type { Socket } from 'node:net'
 import { PacketReader, type PacketTaker } from './packet-reader.ts'
 import { type ColumnDefinition, Cursor, type Done, readColumn, readDone, readError } from './packets.ts'
-import { MOST_SENT, sendPacket, sendQuery } from './sending.ts'
+import { MAX_SENT, sendPacket, sendQuery } from './sending.ts'
 import { Silence } from './silence.ts'
 import { Violation } from './violation.ts'
 
@@ -32,8 +32,8 @@ export interface LocalRows {
 }
 
 const SMALL = 64 * 1024
-const MOST_ROW_BYTES = 128 * 1024 * 1024
-const MOST_COLUMNS = 4096
+const MAX_ROW_BYTES = 128 * 1024 * 1024
+const MAX_COLUMNS = 4096
 const EOF_LENGTH = 9
 const COM_QUIT = 1
 const MORE_RESULTS = 8
@@ -216,10 +216,10 @@ export class Connection implements PacketTaker {
   }
 
   async #sendRows(bytes: Buffer, done: Promise<Done>, onSent?: () => void): Promise<void> {
-    for (let at = 0; at < bytes.length; at += MOST_SENT) {
+    for (let at = 0; at < bytes.length; at += MAX_SENT) {
       // The server reports an error in the middle only where it gives up; then the rest is of no use.
       if (this.#state !== 'loading') return void (await done)
-      const end = Math.min(at + MOST_SENT, bytes.length)
+      const end = Math.min(at + MAX_SENT, bytes.length)
       const free = sendPacket(
         this.#socket,
         bytes.subarray(at, end),
@@ -280,7 +280,7 @@ export class Connection implements PacketTaker {
     if (first === 0) return void this.#end(readDone(bytes, at, end))
     const cursor = new Cursor(bytes, at, end, 'column count')
     const count = cursor.number()
-    if (count < 1 || count > MOST_COLUMNS || cursor.left > 0) throw new Violation(`it announced ${count} columns`)
+    if (count < 1 || count > MAX_COLUMNS || cursor.left > 0) throw new Violation(`it announced ${count} columns`)
     if (this.#question!.taker === null) throw new Violation('it answered a statement with rows')
     this.#columnsLeft = count
     this.#columns = []
@@ -314,7 +314,7 @@ export class Connection implements PacketTaker {
     if (bytes[at] === 0xff) return void this.#endWithError(bytes, at, end)
     if (bytes[at] !== 0xfe || end - at >= EOF_LENGTH) throw new Violation('its columns have no end')
     this.#state = 'rows'
-    this.limit = Math.min(MOST_ROW_BYTES, this.#question!.mostBytes)
+    this.limit = Math.min(MAX_ROW_BYTES, this.#question!.mostBytes)
     this.#question!.taker?.columns?.(this.#columns)
   }
 

@@ -12,10 +12,10 @@ import { Violation } from './violation.ts'
 
 /** utf8mb4_general_ci; the session's own settings follow. */
 const CHARSET = 45
-const MOST_PACKET = 0x40000000
+const MAX_PACKET = 0x40000000
 /** The plugin that the handshake names, and one that the user's account needs. */
-const MOST_SWITCHES = 1
-const MOST_ROUNDS = 3
+const MAX_SWITCHES = 1
+const MAX_ROUNDS = 3
 
 export interface LoginOptions {
   target: Target
@@ -64,7 +64,7 @@ function chooseFlags({ target, localRows }: LoginOptions, encrypted: boolean): n
 function head(flags: number): Buffer {
   const bytes = Buffer.alloc(32)
   bytes.writeUInt32LE(flags, 0)
-  bytes.writeUInt32LE(MOST_PACKET, 4)
+  bytes.writeUInt32LE(MAX_PACKET, 4)
   bytes[8] = CHARSET
   return bytes
 }
@@ -93,7 +93,7 @@ async function authenticate(connection: Connection, input: Authentication): Prom
     ]),
   )
   let switches = 0
-  for (let round = 0; round <= MOST_ROUNDS + MOST_SWITCHES; round += 1) {
+  for (let round = 0; round <= MAX_ROUNDS + MAX_SWITCHES; round += 1) {
     const packet = await connection.nextPacket()
     if (packet.length === 0) throw new Violation('it sent an empty packet')
     if (packet[0] === 0xff) throw readError(packet, 0, packet.length)
@@ -105,7 +105,7 @@ async function authenticate(connection: Connection, input: Authentication): Prom
           'cannot be logged in to',
         )
       switches += 1
-      if (switches > MOST_SWITCHES) throw new Violation('it asks for one authentication plugin after another')
+      if (switches > MAX_SWITCHES) throw new Violation('it asks for one authentication plugin after another')
       const cursor = new Cursor(packet, 1, packet.length, 'request for another plugin')
       plugin = cursor.zeroTerminated()
       salt = Buffer.from(cursor.take(cursor.left)).subarray(0, 20)

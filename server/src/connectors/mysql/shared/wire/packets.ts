@@ -85,7 +85,7 @@ export class ServerError extends Error {
   }
 }
 
-const MOST_MESSAGE = 4096
+const MAX_MESSAGE = 4096
 
 export function readError(bytes: Buffer, at: number, end: number): ServerError {
   const cursor = new Cursor(bytes, at + 1, end, 'error')
@@ -93,7 +93,7 @@ export function readError(bytes: Buffer, at: number, end: number): ServerError {
   if (errno === 0xffff) throw new Violation('it reports progress, which nobody asked for')
   let state = ''
   if (cursor.left >= 6 && bytes[cursor.at] === 0x23) state = cursor.take(6).toString('latin1', 1)
-  const message = cursor.take(Math.min(cursor.left, MOST_MESSAGE)).toString('utf8')
+  const message = cursor.take(Math.min(cursor.left, MAX_MESSAGE)).toString('utf8')
   return new ServerError(errno, state, message)
 }
 
@@ -112,7 +112,7 @@ export function readDone(bytes: Buffer, at: number, end: number): Done {
   cursor.number()
   const status = cursor.integer(2)
   const warnings = cursor.integer(2)
-  const info = cursor.take(Math.min(cursor.left, MOST_MESSAGE)).toString('utf8')
+  const info = cursor.take(Math.min(cursor.left, MAX_MESSAGE)).toString('utf8')
   return { affectedRows, status, warnings, info }
 }
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { HEAD } from './packet-reader.ts'
 
 /** The largest payload of a packet that stands alone. */
-export const MOST_SENT = 0xfffffe
+export const MAX_SENT = 0xfffffe
 const FULL = 0xffffff
 const COM_QUERY = 3
 
