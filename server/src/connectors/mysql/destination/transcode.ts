@@ -45,11 +45,16 @@ export type Transcoder = (rows: Buffer) => Buffer
 export function createTranscoder(columns: readonly WrittenColumn[]): Transcoder {
   const forms = columns.map(formOf)
   const numbers = columns.map(({ neutral }) => createNumberTest(neutral))
-  const plain = forms.every((form) => form === 'copy')
+  // A number of the column's own type can only be too much for it where it is none.
+  const plain = columns.every((column, at) => forms[at] === 'copy' || (forms[at] === 'number' && hasOwnType(column)))
   return (rows) => {
-    if (plain && !hasRareEscape(rows)) return rows
+    if (plain && !rows.includes('NaN') && !rows.includes('Infinity') && !hasRareEscape(rows)) return rows
     return rewrite(rows, forms, numbers)
   }
+}
+
+function hasOwnType({ from, neutral }: WrittenColumn): boolean {
+  return from === neutral && (from.startsWith('float') || partsOf(from).precision !== undefined)
 }
 
 function hasRareEscape(rows: Buffer): boolean {
