@@ -1899,9 +1899,9 @@ export interface components {
                 token: string;
             };
         };
-        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["PostgresDestination"];
-        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["PostgresSource"];
-        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkPostgresSource"];
+        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["MysqlDestination"] | components["schemas"]["PostgresDestination"];
+        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["MysqlSource"] | components["schemas"]["PostgresSource"];
+        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkMysqlSource"] | components["schemas"]["BulkPostgresSource"];
         BulkCustomSourceReference: {
             /** @description The source_name of a custom source */
             name: string;
@@ -1928,6 +1928,15 @@ export interface components {
             name: "file";
             authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
             config?: components["schemas"]["FileSourceSettings"];
+        };
+        BulkMysqlSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "mysql";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["MysqlSourceSettings"];
         };
         /** @description As for one pipeline, but its source has no stream */
         BulkPipelineConfig: {
@@ -2507,6 +2516,138 @@ export interface components {
             role: components["schemas"]["Role"];
             /** Format: date-time */
             joined_at: string;
+        };
+        MysqlDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "mysql";
+            config?: components["schemas"]["MysqlDestinationSettings"];
+        };
+        MysqlDestinationSettings: {
+            /**
+             * Format: password
+             * @description mysql://user:password@host:3306/database?sslmode=require. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Default 3306. */
+            port?: number;
+            /** @description Name of the database. A source may leave it out. */
+            database?: string;
+            /** @description Name of the user to log in as. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the user.
+             */
+            password?: string;
+            /** @description TLS. Certificates and keys are PEM text, never the name of a file. */
+            tls?: {
+                /**
+                 * @description disable, prefer (TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name). Default prefer.
+                 * @enum {string}
+                 */
+                mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+                /** @description PEM text of the authorities to trust instead of the public ones. */
+                ca?: string;
+                /** @description PEM text of the client certificate. */
+                cert?: string;
+                /**
+                 * Format: password
+                 * @description PEM text of the client key.
+                 */
+                key?: string;
+            };
+            /** @description PEM text of the RSA key of a MySQL server without TLS, to encrypt the password with (caching_sha2_password). It is never asked of the server. */
+            server_public_key?: string;
+            /** @description Name of the table. Default: the last part of the stream. */
+            table?: string;
+            /**
+             * @description MariaDB ends a statement, and with it the load of a checkpoint, that takes longer. 0: never.
+             * @default 3600
+             */
+            statement_timeout_seconds?: number;
+        };
+        MysqlSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "mysql";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["MysqlSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        MysqlSourceSettings: {
+            /**
+             * Format: password
+             * @description mysql://user:password@host:3306/database?sslmode=require. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Default 3306. */
+            port?: number;
+            /** @description Name of the database. A source may leave it out. */
+            database?: string;
+            /** @description Name of the user to log in as. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the user.
+             */
+            password?: string;
+            /** @description TLS. Certificates and keys are PEM text, never the name of a file. */
+            tls?: {
+                /**
+                 * @description disable, prefer (TLS where the server offers it), require (TLS, and a chain to `ca` where it is given), verify-ca (TLS and a chain to `ca`, or to the public authorities), verify-full (chain and host name). Default prefer.
+                 * @enum {string}
+                 */
+                mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+                /** @description PEM text of the authorities to trust instead of the public ones. */
+                ca?: string;
+                /** @description PEM text of the client certificate. */
+                cert?: string;
+                /**
+                 * Format: password
+                 * @description PEM text of the client key.
+                 */
+                key?: string;
+            };
+            /** @description PEM text of the RSA key of a MySQL server without TLS, to encrypt the password with (caching_sha2_password). It is never asked of the server. */
+            server_public_key?: string;
+            /**
+             * @description List only the tables and views of these databases. Empty: all that the user may see.
+             * @default []
+             */
+            databases?: string[];
+            /**
+             * @description Additional streams: a name and the SELECT that returns its rows.
+             * @default {}
+             */
+            queries?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Dates that do not exist (0000-00-00, 2024-02-00): null (counted in a warning), text (columns with dates and times are read as text), fail.
+             * @default null
+             * @enum {string}
+             */
+            zero_dates?: "null" | "text" | "fail";
+            /**
+             * @description Read TINYINT(1), which is what BOOLEAN means in MySQL, as boolean: 0 is false, all else true.
+             * @default false
+             */
+            tinyint1_as_boolean?: boolean;
+            /**
+             * @description The server ends a statement that takes longer. 0: never.
+             * @default 0
+             */
+            statement_timeout_seconds?: number;
         };
         NoAuthentication: {
             /**
