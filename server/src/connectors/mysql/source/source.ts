@@ -104,6 +104,10 @@ export const mysqlSource: Source<typeof settings> = {
     await withSession(context, async (session) => {
       await session.query('SELECT 1', { one: readInteger })
       for (const name of Object.keys(context.config.queries)) await describeStream(session, name, choicesOf(context))
+      if (context.stream === null) return
+      // A user may see a table of which it may read only some columns, or none.
+      const { from } = await describeStream(session, context.stream, choicesOf(context))
+      await session.describe(`SELECT * FROM ${from} AS t LIMIT 0`)
     })
   },
 
