@@ -15,6 +15,9 @@ type TlsMode = (typeof tlsModes)[number]
 const DEFAULT_PORT = 3306
 const DEFAULT_TLS_MODE: TlsMode = 'prefer'
 
+/** For each of them. A bundle of all public authorities is larger, but the default trusts those anyway. */
+const MAX_PEM = 64 * 1024
+
 const tls = Type.Object(
   {
     mode: Type.Optional(
@@ -31,9 +34,14 @@ const tls = Type.Object(
         },
       ),
     ),
-    ca: Type.Optional(Type.String({ description: 'PEM text of the authorities to trust instead of the public ones.' })),
-    cert: Type.Optional(Type.String({ description: 'PEM text of the client certificate.' })),
-    key: Type.Optional(secret(Type.String({ description: 'PEM text of the client key.' }))),
+    ca: Type.Optional(
+      Type.String({
+        maxLength: MAX_PEM,
+        description: 'PEM text of the authorities to trust instead of the public ones. At most 64 KB.',
+      }),
+    ),
+    cert: Type.Optional(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client certificate.' })),
+    key: Type.Optional(secret(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client key.' }))),
   },
   { additionalProperties: false, description: 'TLS. Certificates and keys are PEM text, never the name of a file.' },
 )
@@ -56,6 +64,7 @@ export const connectionSettings = {
   tls: Type.Optional(tls),
   server_public_key: Type.Optional(
     Type.String({
+      maxLength: MAX_PEM,
       description:
         'PEM text of the RSA key of a MySQL server without TLS, to encrypt the password with (caching_sha2_password). It is never asked of the server.',
     }),
