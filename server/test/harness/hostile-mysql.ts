@@ -62,7 +62,7 @@ export interface HostileMysql {
   greet?(socket: Socket): void
   /** Answers the login. Absent: everybody is let in. */
   login?(socket: Socket): void
-  /** Answers every query after the third, by which the settings are pinned. */
+  /** Answers every query after those that open a session. */
   query?(socket: Socket): void
 }
 
@@ -203,7 +203,7 @@ export async function startHostileMysql(kind: HostileMysql): Promise<Peer & { re
       received.push(chunk)
       asked += 1
       if (asked === 0) kind.login === undefined ? socket.write(ok(2)) : kind.login(socket)
-      else if (asked > 3 && kind.query !== undefined) kind.query(socket)
+      else if (asked > 3 && kind.query !== undefined && !chunk.includes('@@max_allowed_packet')) kind.query(socket)
       else if (kind.login === undefined) socket.write(ok(1))
     })
   })

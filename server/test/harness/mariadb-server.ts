@@ -16,11 +16,13 @@ export interface MariadbServer {
   port: number
   user: string
   password: string
-  pid: number
   /** A new empty database; returns its name. */
   createDatabase(): Promise<string>
   /** Statements as the administrator. Returns the lines of the results, tab-separated and without names. */
   sql(text: string, database?: string): Promise<string[]>
+  /** Ends it with SIGKILL, as a loss of power would. `restart` brings it back at the same address. */
+  kill(): Promise<void>
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -92,12 +94,13 @@ export async function startServer(
   const options = Object.entries(all).map(
     ([name, value]) => `--${name.replaceAll('_', '-')}=${value.replace('{data}', data)}`,
   )
-  const child = spawn(daemon!, ['--no-defaults', ...options], { stdio: ['ignore', 'ignore', 'pipe'] })
-  const kill = () => {
+  const launch = () => spawn(daemon!, ['--no-defaults', ...options], { stdio: ['ignore', 'ignore', 'pipe'] })
+  let child = launch()
+  const clear = () => {
     child.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true })
   }
-  process.once('exit', kill)
+  process.once('exit', clear)
   await waitForReadiness(child)
   const password = randomBytes(12).toString('hex')
   let databases = 0
@@ -121,16 +124,20 @@ export async function startServer(
     port,
     user: 'tester',
     password,
-    pid: child.pid!,
     sql,
+    kill: () => end(child, 'SIGKILL'),
+    async restart() {
+      child = launch()
+      await waitForReadiness(child)
+    },
     async createDatabase() {
       databases += 1
       await sql(`CREATE DATABASE test_${databases} CHARACTER SET utf8mb4`)
       return `test_${databases}`
     },
     async stop() {
-      process.off('exit', kill)
-      await end(child)
+      process.off('exit', clear)
+      await end(child, 'SIGTERM')
       await rm(folder, { recursive: true, force: true })
     },
   }
@@ -169,11 +176,11 @@ function waitForReadiness(child: ChildProcess): Promise<void> {
   })
 }
 
-function end(child: ChildProcess): Promise<void> {
+function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve()
     child.removeAllListeners('exit')
     child.once('exit', () => resolve())
-    child.kill('SIGTERM')
+    child.kill(signal)
   })
 }

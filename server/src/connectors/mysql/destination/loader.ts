@@ -93,7 +93,8 @@ async function checkRows(
   )
 }
 
-const INSERT_BYTES = 512 * 1024
+/** A quarter of the least that a server is set to, because characters are counted, and one has up to four bytes. */
+const INSERT_CHARACTERS = 256 * 1024
 
 function createInsertLoader(session: Session, table: TableName): Loader {
   return {
@@ -114,9 +115,9 @@ function createInsertLoader(session: Session, table: TableName): Loader {
           .split('\t')
           .map((field, index) => toLiteral(field, columns[index]!))
           .join(',')})`
+        if (size + tuple.length > INSERT_CHARACTERS) await flush()
         tuples.push(tuple)
         size += tuple.length
-        if (size >= INSERT_BYTES) await flush()
       }
       await flush()
     },

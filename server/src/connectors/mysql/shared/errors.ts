@@ -50,7 +50,7 @@ interface Judgement {
 }
 
 function explainServerError(error: ServerError, side: Side, where: string): ConnectorError {
-  const { kind, transient, advice } = judge(error.errno, side)
+  const { kind, transient, advice } = judge(error, side)
   const said = `${where} answered: ${error.message.replace(/\.$/, '')} (error ${error.errno})`
   return new ConnectorError(kind, `${said}${advice === undefined ? '' : `. ${advice}`}`, { transient, cause: error })
 }
@@ -95,7 +95,6 @@ const advices: Record<number, string> = {
   1021: full,
   1114: full,
   1026: full,
-  1030: 'If it is error 28, the disk of the server is full',
   1037: 'The server is out of memory',
   1041: 'The server is out of memory',
   1040: 'Raise max_connections, or close sessions',
@@ -136,7 +135,11 @@ const passing = new Set([
   3024,
 ])
 
-function judge(number: number, side: Side): Judgement {
+/** 28 is ENOSPC and 135 a full table space; errors of several numbers carry them. */
+const isFull = (message: string): boolean => /\berr(no|or|code):? (28|135)\b|no space left/i.test(message)
+
+function judge({ errno: number, message }: ServerError, side: Side): Judgement {
+  if (isFull(message)) return { kind: side, transient: true, advice: full }
   const verdict = verdicts[number]
   if (verdict !== undefined) return { ...verdict, transient: false }
   const advice = advices[number]

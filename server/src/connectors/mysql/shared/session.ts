@@ -8,7 +8,7 @@ import { ConnectorError } from '../../contract.ts'
 import { explainFailure, type Side } from './errors.ts'
 import { quoteText } from './names.ts'
 import type { Target } from './settings.ts'
-import type { RowOf, Shape } from './values.ts'
+import { type RowOf, readInteger, type Shape } from './values.ts'
 import { Connection, type LocalRows, type RowTaker } from './wire/connection.ts'
 import { login } from './wire/login.ts'
 import { type ColumnDefinition, Cursor, type Done } from './wire/packets.ts'
@@ -60,6 +60,8 @@ const MAX_CATALOG_BYTES = 32 * 1024 * 1024
 const silenceMarginMs = 60_000
 /** A reader or writer on our side may be slow; the server must not take that for a dead one. */
 const DAY = 86_400
+/** max_allowed_packet cannot be less. */
+const SHORTEST_PACKET = 1024
 
 export async function openSession(target: Target, options: SessionOptions): Promise<Session> {
   try {
@@ -153,6 +155,10 @@ async function pinSettings(session: Session, options: SessionOptions): Promise<v
   await session.run(
     `SET SESSION TRANSACTION ISOLATION LEVEL ${side === 'source' ? 'REPEATABLE READ' : 'READ COMMITTED'}`,
   )
+  // Only a destination sends statements that could be too long.
+  if (side === 'source') return
+  const [row] = await session.query('SELECT @@max_allowed_packet', { bytes: readInteger })
+  if (row !== undefined) session.connection.mostSent = Math.max(row.bytes, SHORTEST_PACKET)
 }
 
 interface SessionParts {

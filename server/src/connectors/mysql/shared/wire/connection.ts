@@ -12,8 +12,8 @@
  */
 import type { Socket } from 'node:net'
 import { PacketReader, type PacketTaker } from './packet-reader.ts'
-import { type ColumnDefinition, Cursor, type Done, readColumn, readDone, readError } from './packets.ts'
-import { MAX_SENT, sendPacket, sendQuery } from './sending.ts'
+import { type ColumnDefinition, Cursor, type Done, readColumn, readDone, readError, ServerError } from './packets.ts'
+import { sendPacket, sendQuery } from './sending.ts'
 import { Silence } from './silence.ts'
 import { Violation } from './violation.ts'
 
@@ -32,6 +32,9 @@ export interface LocalRows {
 }
 
 const SMALL = 64 * 1024
+/** A packet of rows. Every server takes this much; a longer one would have to fit its max_allowed_packet. */
+const MAX_ROW_PACKET = 512 * 1024
+const PACKET_TOO_LARGE = 1153
 const MAX_ROW_BYTES = 128 * 1024 * 1024
 const MAX_COLUMNS = 4096
 const EOF_LENGTH = 9
@@ -88,6 +91,8 @@ export class Connection implements PacketTaker {
   /** Why the connection ended. */
   failure: Error | null = null
   limit = SMALL
+  /** The server's max_allowed_packet. */
+  mostSent = Number.POSITIVE_INFINITY
 
   constructor(socket: Socket, options: ConnectionOptions) {
     this.#options = options
@@ -205,6 +210,16 @@ export class Connection implements PacketTaker {
   #ask(text: string, question: Omit<Question, 'resolve' | 'reject'>, silenceMs: number | null): Promise<Done> {
     if (this.failure !== null) return Promise.reject(this.failure)
     if (this.#state !== 'idle') return Promise.reject(new Error('the connection is in the middle of another query'))
+    // The server would hang up, often before its error can be read.
+    const length = Buffer.byteLength(text)
+    if (length >= this.mostSent)
+      return Promise.reject(
+        new ServerError(
+          PACKET_TOO_LARGE,
+          '08S01',
+          `A statement of ${length} bytes is longer than its max_allowed_packet, ${this.mostSent} bytes`,
+        ),
+      )
     return new Promise((resolve, reject) => {
       this.#question = { ...question, resolve, reject }
       this.#state = 'first'
@@ -216,10 +231,11 @@ export class Connection implements PacketTaker {
   }
 
   async #sendRows(bytes: Buffer, done: Promise<Done>, onSent?: () => void): Promise<void> {
-    for (let at = 0; at < bytes.length; at += MAX_SENT) {
+    const most = Math.min(MAX_ROW_PACKET, this.mostSent)
+    for (let at = 0; at < bytes.length; at += most) {
       // The server reports an error in the middle only where it gives up; then the rest is of no use.
       if (this.#state !== 'loading') return void (await done)
-      const end = Math.min(at + MAX_SENT, bytes.length)
+      const end = Math.min(at + most, bytes.length)
       const free = sendPacket(
         this.#socket,
         bytes.subarray(at, end),

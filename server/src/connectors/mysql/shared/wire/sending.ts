@@ -2,8 +2,7 @@
 import type { Socket } from 'node:net'
 import { HEAD } from './packet-reader.ts'
 
-/** The largest payload of a packet that stands alone. */
-export const MAX_SENT = 0xfffffe
+/** A payload this long continues in the next packet. */
 const FULL = 0xffffff
 const COM_QUERY = 3
 
