@@ -5,7 +5,7 @@ import { createPageQueue } from '../../src/connectors/postgres/destination/page-
 import type { ColumnType } from '../../src/connectors/types/column-types.ts'
 import { kindOfString } from '../../src/connectors/types/iso-times.ts'
 import { inferType, Kind, widenType } from '../../src/connectors/types/kinds.ts'
-import { createNamer, makeSafe, postgresNames } from '../../src/connectors/types/names.ts'
+import { createNamer, makeSafe, mysqlNames, postgresNames } from '../../src/connectors/types/names.ts'
 import { RecordEncoder } from '../../src/connectors/types/record-encoder.ts'
 import { MalformedJson } from '../../src/json/malformed.ts'
 import { parseRows } from '../harness/tsv-rows.ts'
@@ -197,7 +197,7 @@ describe('names of columns', () => {
     assert.equal(name('a\nb'), 'a_b')
     assert.equal(name('a_b'), 'a_b_2')
     assert.equal(name(''), '_')
-    assert.equal(createNamer({ maxBytes: 63, caseSensitive: false }, ['id'])('ID'), 'ID_2')
+    assert.equal(createNamer(mysqlNames, ['id'])('ID'), 'ID_2')
   })
 
   it('are shortened to 63 bytes without cutting a character, and stay distinct', () => {

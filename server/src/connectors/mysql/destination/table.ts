@@ -11,8 +11,12 @@ import { withLock } from './locks.ts'
 
 const CONVERTING = 'sluice:from:'
 
-const whereOf = ({ database, table }: TableName): string =>
-  `TABLE_SCHEMA = ${quoteText(database)} AND TABLE_NAME = ${quoteText(table)}`
+/**
+ * With constants the catalog looks the very table up. In a join it would compare names without case and accents, and
+ * take `Orders` for `orders`.
+ */
+const whereOf = ({ database, table }: TableName, prefix = ''): string =>
+  `${prefix}TABLE_SCHEMA = ${quoteText(database)} AND ${prefix}TABLE_NAME = ${quoteText(table)}`
 
 export interface TableFacts {
   columns: TableColumn[]
@@ -24,8 +28,8 @@ export interface TableFacts {
 export async function readTable(session: Session, name: TableName): Promise<TableFacts | null> {
   const rows = await session.query(
     `SELECT c.COLUMN_NAME, c.COLUMN_TYPE, c.CHARACTER_SET_NAME, c.COLUMN_COMMENT, c.EXTRA, t.ENGINE, t.TABLE_TYPE
-     FROM information_schema.TABLES t JOIN information_schema.COLUMNS c USING (TABLE_SCHEMA, TABLE_NAME)
-     WHERE ${whereOf(name).replaceAll('TABLE_', 't.TABLE_')} ORDER BY c.ORDINAL_POSITION`,
+     FROM information_schema.TABLES t JOIN information_schema.COLUMNS c ON ${whereOf(name, 'c.')}
+     WHERE ${whereOf(name, 't.')} ORDER BY c.ORDINAL_POSITION`,
     {
       name: readText,
       type: readText,

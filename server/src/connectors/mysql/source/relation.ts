@@ -67,8 +67,8 @@ async function describeTable(session: Session, stream: string, choices: StreamCh
   const name = nameOf(stream, choices.database)
   const where = `TABLE_SCHEMA = ${quoteText(name.database)} AND TABLE_NAME = ${quoteText(name.table)}`
   const [table] = await session.query(
-    `SELECT TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES WHERE ${where}`,
-    { type: readText, engine: orNull(readText), rows: orNull(readInteger) },
+    `SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, TABLE_ROWS FROM information_schema.TABLES WHERE ${where}`,
+    { database: readText, table: readText, type: readText, engine: orNull(readText), rows: orNull(readInteger) },
   )
   if (table === undefined)
     throw new ConnectorError(
@@ -84,7 +84,7 @@ async function describeTable(session: Session, stream: string, choices: StreamCh
     `SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE ${where} AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX`,
     { name: readText },
   )
-  const json = await findJsonColumns(session, name)
+  const json = await findJsonColumns(session, table)
   const isView = table.type.includes('VIEW')
   const toColumn = ({ name: column, type, charset, nullable, comment }: (typeof columns)[number]): SourceColumn =>
     toSourceColumn(
@@ -107,12 +107,16 @@ async function describeTable(session: Session, stream: string, choices: StreamCh
   }
 }
 
-/** In MariaDB, JSON is a longtext with a check of that form. */
+/**
+ * In MariaDB, JSON is a longtext with a check of that form. Here the catalog compares names without case and accents,
+ * so the name has to be the one that it has itself.
+ */
 async function findJsonColumns(session: Session, { database, table }: TableName): Promise<Set<string>> {
   if (!session.server.maria) return new Set()
   const rows = await session.query(
     `SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
-     WHERE CONSTRAINT_SCHEMA = ${quoteText(database)} AND TABLE_NAME = ${quoteText(table)} AND CHECK_CLAUSE LIKE 'json_valid(%'`,
+     WHERE CONSTRAINT_SCHEMA = ${quoteText(database)} AND TABLE_NAME = ${quoteText(table)}
+       AND BINARY TABLE_NAME = BINARY ${quoteText(table)} AND CHECK_CLAUSE LIKE 'json_valid(%'`,
     { clause: readText },
   )
   const names = rows.map(({ clause }) => /^json_valid\(`((?:[^`]|``)*)`\)$/.exec(clause)?.[1])
