@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { ConnectorError, type Sync } from '../../src/connectors/contract.ts'
 import { listToJson } from '../../src/connectors/mysql/destination/lists.ts'
 import type { Job } from '../../src/engine/execute.ts'
@@ -142,6 +143,62 @@ describe('the mysql destination', { skip: absence !== null }, () => {
     wake.resolve()
     await assert.rejects(zombie.done)
     assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM asleep'), ['9000\t9000'])
+  })
+
+  /** Rows of a source that cannot resume, in pages of ten, each a checkpoint. */
+  const loadSlowly = (table: string, beforePage: () => Promise<void> | void, config: object = {}): Job =>
+    m.bench.job({
+      source: lineSource(
+        Array.from({ length: 80 }, (_, id) => `{"id":${id}}`),
+        { resumable: false, pageRecords: 10, beforePage },
+      ),
+      destination: { name: 'mysql', config: { ...m.config, table, ...config } },
+      sync: { write: 'append' },
+    })
+
+  it('ends a statement that goes on over checkpoints before the server would', async () => {
+    const job = loadSlowly('slow', () => delay(500), { statement_timeout_seconds: 2 })
+    await m.bench.run(job, { checkpointRecords: 10 })
+    assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM slow'), ['80\t80'])
+  })
+
+  it('goes on where the server ends the idle session of the mark', async () => {
+    let commits = 0
+    const fault = async (point: string): Promise<void> => {
+      if (point !== 'commit:before' || ++commits !== 4) return
+      // The other one is in the middle of LOAD DATA.
+      const ids = await m.sql(
+        "SELECT id FROM information_schema.processlist WHERE user = 'tester' AND command = 'Sleep'",
+      )
+      assert.equal(ids.length, 1)
+      await m.sql(`KILL ${ids[0]}`)
+    }
+    await m.bench.run(
+      loadSlowly('idle', () => undefined),
+      { checkpointRecords: 10, fault },
+    )
+    assert.deepEqual(await m.sql('SELECT count(*), count(DISTINCT id) FROM idle'), ['80\t80'])
+  })
+
+  it('needs no rights beyond those that its page lists, in any mode', async () => {
+    await m.sql(`CREATE USER least@'%' IDENTIFIED BY 'least-5c2d';
+      GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, CREATE TEMPORARY TABLES ON ${m.database}.* TO least@'%'`)
+    for (const write of ['append', 'replace', 'upsert'] as const) {
+      const sync = { write, primary_key: write === 'upsert' ? ['id'] : [] }
+      const config = { user: 'least', password: 'least-5c2d' }
+      await m.bench.run(load(`least_${write}`, ['{"id":1}'], sync, config))
+      await m.bench.run(load(`least_${write}`, ['{"id":2,"more":"x"}'], sync, config))
+      assert.equal((await m.sql(`SELECT * FROM least_${write}`)).length, write === 'replace' ? 1 : 2)
+    }
+  })
+
+  it('keeps pipelines that load into the same table apart', async () => {
+    const sync = { write: 'append' as const, mode: 'incremental' as const }
+    const [one, other] = [load('shared', ['{"id":1}', '{"id":2}'], sync), load('shared', ['{"id":3}'], sync)]
+    const outcome = await m.bench.run(one)
+    assert.equal((await m.bench.run(other)).records_read, 1)
+    assert.equal((await m.bench.run(m.bench.next(one, outcome))).records_read, 0)
+    assert.deepEqual(await m.sql('SELECT id FROM shared ORDER BY id'), ['1', '2', '3'])
   })
 
   it('widens columns without losing the values that were there', async () => {

@@ -103,6 +103,7 @@ export const mysqlDestination: Destination<typeof settings> = {
         context: context as LoadContext,
         owner,
         target: { database: owner.database, table: tableOf(context.config, context.stream) },
+        statementTimeoutSeconds: context.config.statement_timeout_seconds,
         openSession: (signal) => open({ ...context, signal }),
       })
       return explainLoad(context, load)

@@ -41,13 +41,14 @@ import { alterTable, readTable } from './table.ts'
 
 const HOLD_BYTES = 512 * 1024
 const CLEAN_UP_MS = 2000
-/** A statement that goes on for longer is ended with the next checkpoint: MariaDB has a limit for each. */
 const MAX_LOAD_MS = 600_000
 
 interface LoadInput {
   context: LoadContext
   owner: MarkOwner
   target: TableName
+  /** MariaDB ends a statement that takes longer. 0: never. */
+  statementTimeoutSeconds: number
   openSession(signal: AbortSignal): Promise<Session>
 }
 
@@ -178,7 +179,7 @@ class LoadAttempt implements Load {
   async write(page: Page): Promise<void> {
     if (this.#published) return
     this.#queue.add(page)
-    if (this.#loader !== null || this.#queue.size >= HOLD_BYTES) await this.#flush()
+    if (this.#loader !== null || this.#queue.size >= (this.#input.context.holdBytes ?? HOLD_BYTES)) await this.#flush()
   }
 
   async #flush(): Promise<void> {
@@ -237,7 +238,7 @@ class LoadAttempt implements Load {
     const { context, owner } = this.#input
     await context.fault('mysql.checkpoint.before')
     // The rows of a batch are in a temporary table, which a lost session takes with it.
-    await this.#connection.begin(this.#strategy === 'direct')
+    await this.#connection.begin(this.#strategy !== 'batch' || this.#receiver === null)
     this.#open = true
     await advanceMark(this.#connection.session, owner, this.#checkpoint + 1)
     await context.fault('mysql.checkpoint.marked')
@@ -248,9 +249,15 @@ class LoadAttempt implements Load {
     if (next !== this.#checkpoint + 1)
       throw new ConnectorError('internal', `Got checkpoint ${next}, but the mark expects ${this.#checkpoint + 1}`)
     await this.#flush()
-    if (this.#strategy !== 'whole' || performance.now() - this.#loadingSince > MAX_LOAD_MS) await this.#endLoad()
+    if (this.#strategy !== 'whole' || performance.now() - this.#loadingSince > this.#maxLoadMs) await this.#endLoad()
     await this.#finishCheckpoint(cursor)
     if (!this.#staged) await this.#reportSchema(this.#queue.shape.takeChanges())
+  }
+
+  /** A statement that goes on for longer is ended with the next checkpoint, well before the server would. */
+  get #maxLoadMs(): number {
+    const { statementTimeoutSeconds: seconds } = this.#input
+    return seconds === 0 ? MAX_LOAD_MS : Math.min(MAX_LOAD_MS, (seconds * 1000) / 2)
   }
 
   async #endLoad(): Promise<void> {
@@ -261,13 +268,13 @@ class LoadAttempt implements Load {
   async #finishCheckpoint(cursor: Json): Promise<void> {
     const { context, owner } = this.#input
     const { fault, sync } = context
-    const { session } = this.#connection
     const checkpoint = this.#checkpoint + 1
     await fault('mysql.checkpoint.loaded')
     const batch = this.#strategy === 'batch' ? this.#receiver : null
     const columns = batch === null ? [] : [...batch.columns.values()]
-    const done = batch === null ? null : await this.#prepareBatch(session, columns)
+    const done = batch === null ? null : await this.#prepareBatch(this.#connection.session, columns)
     await this.#beginCheckpoint()
+    const { session } = this.#connection
     if (batch !== null) {
       const from = quoteTable(batch.name)
       if (sync.write === 'upsert')

@@ -65,6 +65,9 @@ const grant = 'Grant the user this privilege'
 const full = 'The disk or the table space of the server is full; make room there'
 const value = 'Change the column, or set config.sync.schema_change to evolve'
 
+const keyless =
+  'The server demands a primary key for every table; use config.sync.write upsert, create the table with one yourself, or switch that setting off'
+
 const verdicts: Record<number, Omit<Judgement, 'transient'>> = {
   1044: auth('Check the name of the database, and grant the user rights on it'),
   1045: auth('Check user and password, and from which hosts the user may log in'),
@@ -88,6 +91,8 @@ const verdicts: Record<number, Omit<Judgement, 'transient'>> = {
   1836: config('Give the address of a server that accepts writes'),
   3948: config('Set local_infile = ON on the server'),
   4166: config('Set local_infile = ON on the server'),
+  1173: config(keyless),
+  3750: config(keyless),
   1153: config('Raise max_allowed_packet on the server'),
 }
 

@@ -124,6 +124,12 @@ export function textOf(column: SourceColumn): string {
   return column.form === 'bytes' ? `HEX(${reference(column)})` : `CAST(${selected(column)} AS CHAR)`
 }
 
+/** The same for values of any length: their text could exceed max_allowed_packet, and would be NULL. */
+export function fingerprintOf(column: SourceColumn): string {
+  const { form } = column
+  return form === 'bytes' || form === 'text' || form === 'json' ? `MD5(${reference(column)})` : textOf(column)
+}
+
 export function hashOf(column: SourceColumn): string {
   return `SHA2(${column.form === 'bytes' ? reference(column) : textOf(column)}, 256)`
 }

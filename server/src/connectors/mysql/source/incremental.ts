@@ -9,7 +9,7 @@ import type { Json } from '../../../json/json.ts'
 import { type ColumnChoice, ConnectorError, type RunLog, type Sync } from '../../contract.ts'
 import { type CursorState, readState, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
 import { createTieGroup, type TieGroup } from '../../cursor/tie-group.ts'
-import { comparable, literal, type SourceColumn, textOf } from './column.ts'
+import { comparable, fingerprintOf, literal, type SourceColumn, textOf } from './column.ts'
 import { findColumn, type Projection, projectColumns } from './projection.ts'
 import type { Relation } from './relation.ts'
 
@@ -107,8 +107,9 @@ function chooseIdentity(relation: Relation, sync: Sync, start: CursorState | nul
     declared.length === names.length &&
     declared.every((name) => names.includes(name)) &&
     found.every(({ form }) => form !== 'json')
-  const list = `JSON_ARRAY(${found.map(textOf).join(', ')})`
-  const sql = isKey ? list : `MD5(${list})`
+  const sql = isKey
+    ? `JSON_ARRAY(${found.map(textOf).join(', ')})`
+    : `MD5(JSON_ARRAY(${found.map(fingerprintOf).join(', ')}))`
   return { names, isKey, sql, order: isKey ? found.map(comparable) : [sql], comparable: known }
 }
 
