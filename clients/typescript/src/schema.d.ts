@@ -2551,7 +2551,7 @@ export interface components {
                  * @enum {string}
                  */
                 mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
-                /** @description PEM text of the authorities to trust instead of the public ones. At most 64 KB. */
+                /** @description PEM text of the authorities to trust instead of the public ones. At most 256 KB. */
                 ca?: string;
                 /** @description PEM text of the client certificate. */
                 cert?: string;
@@ -2608,7 +2608,7 @@ export interface components {
                  * @enum {string}
                  */
                 mode?: "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
-                /** @description PEM text of the authorities to trust instead of the public ones. At most 64 KB. */
+                /** @description PEM text of the authorities to trust instead of the public ones. At most 256 KB. */
                 ca?: string;
                 /** @description PEM text of the client certificate. */
                 cert?: string;

@@ -26,19 +26,19 @@ describe('the address of a MySQL', () => {
     )
   })
 
-  it('takes certificates and keys of at most 64 KB each', () => {
+  it('takes certificates and keys of at most 256 KB each', () => {
     const schema = Type.Object(connectionSettings, { additionalProperties: false })
     for (const name of ['ca', 'cert', 'key']) {
       const sized = (length: number) => ({ tls: { [name]: '-'.repeat(length) } })
-      assert.deepEqual(findSettingsFaults(schema, sized(65_536), 'config'), [])
+      assert.deepEqual(findSettingsFaults(schema, sized(262_144), 'config'), [])
       assert.match(
-        String(findSettingsFaults(schema, sized(65_537), 'config')),
-        new RegExp(`config.tls.${name}: .*65536`),
+        String(findSettingsFaults(schema, sized(262_145), 'config')),
+        new RegExp(`config.tls.${name}: .*262144`),
       )
     }
     assert.match(
-      String(findSettingsFaults(schema, { server_public_key: '-'.repeat(65_537) }, 'config')),
-      /config.server_public_key: .*65536/,
+      String(findSettingsFaults(schema, { server_public_key: '-'.repeat(262_145) }, 'config')),
+      /config.server_public_key: .*262144/,
     )
   })
 
@@ -89,6 +89,11 @@ describe('what a cursor in MySQL belongs to', () => {
       assert.deepEqual(destination(config), destination(parts))
     }
     assert.ok(!JSON.stringify([source(parts), destination(parts)]).includes(PASSWORD))
+  })
+
+  it('includes the database to load into, without which a destination is refused', () => {
+    assert.throws(() => destination({ host: 'h', user: 'u' }), /`database` is missing/)
+    assert.equal(source({ host: 'h', user: 'u' }).database, null)
   })
 
   it('is another with another host, port, database or table, or with another query of its own', () => {

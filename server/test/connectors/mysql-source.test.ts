@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { ConnectorError, type Page } from '../../src/connectors/contract.ts'
 import { mysqlSource } from '../../src/connectors/mysql/source/source.ts'
-import { parseRows } from '../../src/connectors/types/tsv.ts'
 import type { Json } from '../../src/json/json.ts'
 import { findAbsence } from '../harness/mariadb-server.ts'
 import { type MysqlBench, openMysqlBench } from '../harness/mysql-bench.ts'
 import { openPostgresBench } from '../harness/postgres-bench.ts'
 import { sourceContext } from '../harness/source-context.ts'
+import { parseRows } from '../harness/tsv-rows.ts'
 
 const absence = findAbsence()
 if (absence !== null) console.log(`the mysql source is not tested: ${absence}`)
@@ -278,6 +278,16 @@ describe('the mysql source', { skip: absence !== null }, () => {
     assert.equal(rows, 200_000)
     assert.ok(bytes > 200_000_000)
     assert.ok(most < 48 * 1024 * 1024, `${most} bytes`)
+  })
+
+  it('refuses a state that it cannot start from, and a cursor that is none of its column', async () => {
+    assert.throws(() => mysqlSource.checkState!({ position: 1 }), /is not a state of this source/)
+    mysqlSource.checkState!({ cursor: '2024-01-31' })
+    const job = m.read('described', { mode: 'incremental', write: 'append', cursor_field: 'at' })
+    await assert.rejects(
+      m.bench.run({ ...job, state: { seq: 1, cursor: { cursor: "1' OR 1=1 -- " }, fingerprint: job.fingerprint } }),
+      /holds "1' OR 1=1 -- " for at, which is not a date or time; set or reset it/,
+    )
   })
 
   it('reaches postgres as typed rows', async () => {

@@ -54,7 +54,11 @@ export const mysqlDestination: Destination<typeof settings> = {
   display_name: 'MySQL and MariaDB',
   description: 'A table in a MySQL or MariaDB database, loaded by LOAD DATA, exactly once.',
   settings,
-  canonical: (config, stream) => ({ ...canonicalPlace(config), table: tableOf(config, stream) }),
+  canonical: (config, stream) => ({
+    ...canonicalPlace(config),
+    database: databaseOf(config),
+    table: tableOf(config, stream),
+  }),
   capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['tsv', 'ndjson'], commits: 'mark' },
   example_config: {
     name: 'mysql',

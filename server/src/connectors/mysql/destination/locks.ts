@@ -2,8 +2,8 @@
  * Locks on a table that others use. Waiting for one blocks every reader that comes after us, so we wait a short time,
  * back off, and try again.
  */
-import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { sha256 } from '../../../sha256.ts'
 import { ConnectorError } from '../../contract.ts'
 import { errno, errnoOf } from '../shared/errors.ts'
 import { quoteText, type TableName } from '../shared/names.ts'
@@ -43,7 +43,7 @@ export async function withLock<T>(
 
 /** Names of locks may have 64 characters. */
 function lockName(what: string): string {
-  return `sluice ${createHash('sha256').update(what).digest('hex').slice(0, 48)}`
+  return `sluice ${sha256(what).toString('hex').slice(0, 48)}`
 }
 
 /** Pipelines that write to the same table take turns, so that two which both merge into it cannot deadlock. */

@@ -71,7 +71,7 @@ const isNewer = (row: MarkRow, owner: MarkOwner): boolean =>
   row.run_id === owner.run_id ? row.attempt > owner.attempt : row.seq >= owner.seq
 
 export function fencedError(mark: MarkRow | null, owner: MarkOwner): ConnectorError {
-  return new ConnectorError('internal', `This attempt was fenced: ${whyFenced(mark, owner)}`)
+  return new ConnectorError('destination', `This attempt was fenced: ${whyFenced(mark, owner)}`)
 }
 
 function whyFenced(mark: MarkRow | null, owner: MarkOwner): string {

@@ -11,8 +11,8 @@
  * successor first takes the mark, then drops the marker. Whichever comes first, the swap or the drop, decides, because one
  * RENAME TABLE does all of its renames or none: without its marker a late attempt cannot swap any more.
  */
-import { createHash } from 'node:crypto'
 import type { Json } from '../../../json/json.ts'
+import { sha256 } from '../../../sha256.ts'
 import { quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { orNull, readInteger, readJson, readText } from '../shared/values.ts'
@@ -26,7 +26,7 @@ export const ordinalColumn = '_sluice_n'
 const ABANDONED_DAYS = 7
 
 function prefixOf(part: TablePart, pipeline: string): string {
-  return `_sluice_${part}_${createHash('sha256').update(pipeline).digest('hex').slice(0, 16)}_`
+  return `_sluice_${part}_${sha256(pipeline).toString('hex').slice(0, 16)}_`
 }
 
 export function ownTable(owner: MarkOwner, part: TablePart): TableName {

@@ -37,8 +37,11 @@ export function explainFailure(error: unknown, side: Side, where: string): Error
   if (error instanceof ConnectorError) return error
   if (error instanceof EgressRefused)
     return new ConnectorError('config', `${where} is not allowed: ${error.message}`, { cause: error })
-  if (error instanceof EgressFailed)
-    return new ConnectorError(side, `${where} cannot be reached: ${error.message}`, { transient: true, cause: error })
+  if (error instanceof EgressFailed) {
+    const kind = error.reason === 'unknown_host' ? 'config' : side
+    const { transient } = error
+    return new ConnectorError(kind, `${where} cannot be reached: ${error.message}`, { transient, cause: error })
+  }
   if (error instanceof ServerError) return explainServerError(error, side, where)
   return explainOther(error as Error, side, where)
 }

@@ -15,8 +15,8 @@ type TlsMode = (typeof tlsModes)[number]
 const DEFAULT_PORT = 3306
 const DEFAULT_TLS_MODE: TlsMode = 'prefer'
 
-/** For each of them. A bundle of all public authorities is larger, but the default trusts those anyway. */
-const MAX_PEM = 64 * 1024
+/** For each of them. The bundle of all regions of a cloud provider has 170 KB. */
+const MAX_PEM = 256 * 1024
 
 const tls = Type.Object(
   {
@@ -37,7 +37,7 @@ const tls = Type.Object(
     ca: Type.Optional(
       Type.String({
         maxLength: MAX_PEM,
-        description: 'PEM text of the authorities to trust instead of the public ones. At most 64 KB.',
+        description: 'PEM text of the authorities to trust instead of the public ones. At most 256 KB.',
       }),
     ),
     cert: Type.Optional(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client certificate.' })),

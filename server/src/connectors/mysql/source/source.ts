@@ -13,6 +13,7 @@ import {
   type Source,
   type SourceContext,
 } from '../../contract.ts'
+import { readState } from '../../cursor/cursor-state.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
@@ -84,6 +85,7 @@ export const mysqlSource: Source<typeof settings> = {
     ...canonicalPlace(config),
     queries: Object.hasOwn(queries, stream) ? { [stream]: queries[stream] } : {},
   }),
+  checkState: (state) => void readState(state),
   streams: 'dynamic',
   auth_types: ['none'],
   capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
