@@ -18,7 +18,7 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import copyStreams from 'pg-copy-streams'
-import { type MariadbServer, startServer as startMariadb } from '../server/test/harness/mariadb-server.ts'
+import { findAbsence, type MariadbServer, startServer as startMariadb } from '../server/test/harness/mariadb-server.ts'
 import { type PostgresServer, startServer as startPostgres } from '../server/test/harness/postgres-server.ts'
 import { openRunBench } from '../server/test/harness/run-bench.ts'
 import { median, report } from './lib/figures.ts'
@@ -147,7 +147,9 @@ async function compare(): Promise<void> {
   }
 }
 
-if (process.env.MYSQL_TASK) {
+const absence = findAbsence()
+if (absence !== null) console.log(`mysql is not measured: ${absence}`)
+else if (process.env.MYSQL_TASK) {
   process.send!(await measure(JSON.parse(process.env.MYSQL_TASK) as Task))
   process.disconnect()
 } else await compare()

@@ -409,6 +409,29 @@ describe('a server without local_infile', { skip: absence !== null }, () => {
       rows.map((row) => JSON.parse(row)),
     )
   })
+  it('gets typed rows with the same values as by LOAD DATA', async () => {
+    const database = await server.createDatabase()
+    await server.sql(
+      `CREATE TABLE typed (id bigint unsigned PRIMARY KEY, raw varbinary(20), empty blob, t text, d decimal(40,20), at timestamp(6) NULL, clock time(6), f double, j json);
+       INSERT INTO typed VALUES (18446744073709551615, X'00275C0AFF', '', X'69742773205C20090A0D0C0B080020C3A9', 12345678901234567890.12345678901234567890,
+           '2024-01-01 10:00:00.123456', '-838:59:59', 0.1, '{"a": 1}'),
+         (1, NULL, NULL, X'5C4E', NULL, NULL, NULL, NULL, NULL)`,
+      database,
+    )
+    const { host, port, user, password } = server
+    const config = { host, port, user, password, database, tls: { mode: 'disable' } }
+    for (const write of ['append', 'replace'] as const) {
+      const destination = { name: 'mysql', config: { ...config, table: `typed_${write}` } }
+      await m.bench.run(
+        m.bench.job({ source: { name: 'mysql', stream: 'typed', config }, destination, sync: { write } }),
+      )
+      const values = 'SELECT id, HEX(raw), HEX(empty), HEX(t), d, at, clock, f, j FROM'
+      assert.deepEqual(
+        await server.sql(`${values} typed_${write} ORDER BY id`, database),
+        await server.sql(`${values} typed ORDER BY id`, database),
+      )
+    }
+  })
 })
 
 it('lists become JSON with the same items', () => {
