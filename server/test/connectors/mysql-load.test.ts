@@ -201,6 +201,36 @@ describe('the mysql destination', { skip: absence !== null }, () => {
     assert.deepEqual(await m.sql('SELECT id FROM shared ORDER BY id'), ['1', '2', '3'])
   })
 
+  it('begins anew where its source, stream, cursor field or table changed', async () => {
+    await m.sql(`CREATE TABLE from_a (id int PRIMARY KEY, v int); INSERT INTO from_a VALUES (1, 10), (2, 20);
+      CREATE TABLE from_b (id int PRIMARY KEY, v int); INSERT INTO from_b VALUES (1, 1), (2, 2), (3, 3)`)
+    const copy = (stream: string, table: string, cursor_field = 'id', config: object = {}): Job =>
+      m.bench.job({
+        source: { name: 'mysql', stream, config: { ...m.config, ...config } },
+        destination: { name: 'mysql', config: { ...m.config, table } },
+        sync: { mode: 'incremental', write: 'append', cursor_field },
+      })
+    const first = copy('from_a', 'to_a')
+    const outcome = await m.bench.run(first)
+    assert.equal(outcome.records_read, 2)
+    const host = 'localhost'
+    for (const [other, rows] of [
+      [copy('from_a', 'to_a', 'id', { user: 'tester', statement_timeout_seconds: 60 }), 0],
+      [copy('from_a', 'to_b'), 2],
+      [copy('from_b', 'to_a'), 3],
+      [copy('from_a', 'to_a', 'v'), 2],
+      [copy('from_a', 'to_a', 'id', { host }), 2],
+    ] as const) {
+      const { source, destination, sync, fingerprint } = other
+      const next = m.bench.next(first, outcome, { source, destination, sync, fingerprint })
+      assert.equal(
+        (await m.bench.run(next)).records_read,
+        rows,
+        JSON.stringify([source.stream, destination.config.table]),
+      )
+    }
+  })
+
   it('widens columns without losing the values that were there', async () => {
     const first = load('widened', ['{"id":1,"a":true,"b":1,"c":"2024-01-01","d":"2024-01-01T10:00:00.5Z","e":0.25}'], {
       write: 'append',
