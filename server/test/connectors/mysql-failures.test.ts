@@ -119,6 +119,8 @@ describe('a MySQL server', { skip: absence !== null }, () => {
     const long = (size: number): string => `{"id":1,"t":"${'é'.repeat(size / 2)}"}`
     await bench.run(load('long_rows', [long(900_000), ...numbers(3, 2)]))
     assert.deepEqual(await sql('SELECT id, length(t) FROM long_rows ORDER BY id LIMIT 2'), ['1\t900000', '2\t1'])
+    await bench.run(load('longer_rows', [long(3 * MB)]))
+    assert.deepEqual(await sql('SELECT id, length(t) FROM longer_rows'), [`1\t${3 * MB}`])
     await sql('SET GLOBAL local_infile = OFF')
     // By INSERT a statement is one packet.
     const many = Array.from({ length: 40 }, (_, id) => `{"id":${id},"t":"${'€'.repeat(20_000)}"}`)
@@ -129,6 +131,18 @@ describe('a MySQL server', { skip: absence !== null }, () => {
     assert.deepEqual([error.kind, error.transient], ['config', false])
     assert.deepEqual(await sql("SHOW TABLES LIKE 'too_long'"), [])
     await sql('SET GLOBAL local_infile = ON')
+  })
+
+  it('that takes only short packets gives and takes longer bytes', async () => {
+    await sql(`SET GLOBAL max_allowed_packet = ${8 * MB}`)
+    await sql(`CREATE TABLE bytes (id int, raw longblob); INSERT INTO bytes VALUES (1, repeat('x', ${3 * MB}))`)
+    await sql(`SET GLOBAL max_allowed_packet = ${MB}`)
+    const copy = bench.job({
+      source: { name: 'mysql', stream: 'bytes', config },
+      destination: { name: 'mysql', config: { ...config, table: 'bytes_copied' } },
+    })
+    await bench.run(copy)
+    assert.deepEqual(await sql('SELECT id, length(raw) FROM bytes_copied'), [`1\t${3 * MB}`])
   })
 
   it('that is read-only says so in the check and in the run', async () => {

@@ -59,9 +59,9 @@ function createLocalLoader(session: Session, table: TableName): Loader {
   }
 }
 
+/** Bytes come as hex digits. */
 const isBytes = ({ neutral }: WrittenColumn): boolean => neutral === 'bytes'
 
-/** Bytes come as hex digits. */
 function loadClause(columns: readonly WrittenColumn[]): string {
   const list = columns.map((column, index) => (isBytes(column) ? `@v${index}` : quoteName(column.name)))
   const sets = columns.flatMap((column, index) =>
@@ -71,6 +71,12 @@ function loadClause(columns: readonly WrittenColumn[]): string {
 }
 
 const MAX_EXAMPLES = 3
+
+/** What to do about a warning, by its number. */
+const advices: Record<number, string> = {
+  1062: 'Remove the duplicate, or choose another config.sync.primary_key',
+  1301: 'Raise max_allowed_packet on the server',
+}
 
 async function checkRows(
   session: Session,
@@ -84,12 +90,10 @@ async function checkRows(
     message: readText,
   })
   const examples = said.map(({ message }) => message).join('; ')
-  const advice = said.some(({ number }) => number === 1062)
-    ? 'Remove the duplicate, or choose another config.sync.primary_key'
-    : 'Change the column, or exclude it in config.columns'
+  const advice = said.map(({ number }) => advices[number]).find((each) => each !== undefined)
   throw new ConnectorError(
     'destination',
-    `MySQL would have changed or left out values of ${table.table}, so nothing of this checkpoint was loaded: ${examples || `${missing} rows are missing`}. ${advice}`,
+    `MySQL would have changed or left out values of ${table.table}, so nothing of this checkpoint was loaded: ${examples || `${missing} rows are missing`}. ${advice ?? 'Change the column, or exclude it in config.columns'}`,
   )
 }
 
