@@ -103,6 +103,7 @@ describe('a MySQL server that', () => {
     take(1, 49)
     assert.throws(() => take(3, 49, 9, 50), /none of its column/)
     assert.throws(() => take(1, 49, 1, 50), /more values than columns/)
+    assert.throws(() => take(2, 49), /shorter than its content/)
     assert.throws(() => take(), /fewer values than columns/)
     assert.throws(() => take(0xfe, 1, 0, 0, 0, 0, 0, 0, 0), /shorter than its content|none of its column/)
     assert.throws(() => take(0xff, 1), /shorter than its content/)

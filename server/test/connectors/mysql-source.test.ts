@@ -125,6 +125,24 @@ describe('the mysql source', { skip: absence !== null }, () => {
     ])
   })
 
+  it('gives typed rows that need no change, and those between them that do', async () => {
+    await m.sql(`CREATE TABLE mostly_plain (id int, t text, day date, e text);
+      INSERT INTO mostly_plain VALUES (1, 'plain', '2024-02-29', ''), (2, '', NULL, 'tab\\t'), (3, repeat('é', 125), '2024-01-01', 'x'),
+        (4, repeat('é', 126), '2024-01-01', 'x'), (5, 'a\\\\b', '2024-01-01', ''), (6, NULL, NULL, NULL), (7, '', '2024-01-01', '')`)
+    const rows = parseRows(
+      Buffer.concat((await Array.fromAsync(await openPages('mostly_plain'))).map((page) => page.bytes)),
+    )
+    assert.deepEqual(rows, [
+      ['1', 'plain', '2024-02-29', ''],
+      ['2', '', null, 'tab\t'],
+      ['3', 'é'.repeat(125), '2024-01-01', 'x'],
+      ['4', 'é'.repeat(126), '2024-01-01', 'x'],
+      ['5', 'a\\b', '2024-01-01', ''],
+      ['6', null, null, null],
+      ['7', '', '2024-01-01', ''],
+    ])
+  })
+
   it('describes keys, cursor candidates, nullability and about how many rows', async () => {
     await m.sql(`CREATE TABLE described (id bigint unsigned PRIMARY KEY, at timestamp(6) NOT NULL DEFAULT current_timestamp(6), day date NOT NULL, n int);
       INSERT INTO described SELECT seq, now(), now(), 1 FROM seq_1_to_500; ANALYZE TABLE described; CREATE VIEW seen AS SELECT 1 AS one, 'x' AS t`)

@@ -111,6 +111,30 @@ function writeFloat32(output: Output, bytes: Buffer, at: number, end: number): b
 
 const isZero = (bytes: Buffer, at: number, end: number): boolean => end - at === 1 && bytes[at] === 48
 
+/** Whether a value may be copied as it is. */
+export type FieldTest = (bytes: Buffer, at: number, end: number) => boolean
+
+function isPlain(bytes: Buffer, at: number, end: number): boolean {
+  for (let from = at; from < end; from += 1) if (plain[bytes[from]!] !== 1) return false
+  return true
+}
+
+function needsNoEscape(bytes: Buffer, at: number, end: number): boolean {
+  for (let from = at; from < end; from += 1) if (tsvEscapes[bytes[from]!] !== 0) return false
+  return true
+}
+
+const isPlainDay: FieldTest = (bytes, at, end) => isDay(bytes, at, end) && isPlain(bytes, at, end)
+
+/** For the forms whose tab-separated text mostly is the server's own. */
+export const tsvTests: Partial<Record<FieldForm, FieldTest>> = {
+  number: isPlain,
+  text: needsNoEscape,
+  json: needsNoEscape,
+  date: isPlainDay,
+  timestamp: isPlainDay,
+}
+
 export const tsvWriters: Record<FieldForm, FieldWriter> = {
   number: writePlain,
   float32: writeFloat32,

@@ -9,7 +9,7 @@ import type { RowTaker } from '../shared/wire/connection.ts'
 import type { ColumnDefinition } from '../shared/wire/packets.ts'
 import { Violation } from '../shared/wire/violation.ts'
 import type { ZeroDates } from './column.ts'
-import { type FieldWriter, jsonWriters, type Output, tsvWriters } from './field-writers.ts'
+import { type FieldTest, type FieldWriter, jsonWriters, type Output, tsvTests, tsvWriters } from './field-writers.ts'
 import type { ProjectedField } from './projection.ts'
 
 const PAGE_BYTES = 256 * 1024
@@ -38,6 +38,8 @@ export class RowPages implements RowTaker, Output {
   readonly #fields: Field[]
   readonly #ties: TieGroup | null
   readonly #tsv: boolean
+  /** Of every field, where rows may be copied whole. */
+  readonly #tests: FieldTest[] | null
   readonly #zeroDates: ZeroDates
   bytes = Buffer.allocUnsafeSlow(PAGE_BYTES + SLACK)
   used = 0
@@ -52,6 +54,8 @@ export class RowPages implements RowTaker, Output {
     this.#tsv = encoding === 'tsv'
     this.#zeroDates = zeroDates
     this.#ties = ties
+    const tests = encoding === 'tsv' ? fields.flatMap(({ form }) => tsvTests[form] ?? []) : []
+    this.#tests = tests.length === fields.length ? tests : null
     const writers = encoding === 'tsv' ? tsvWriters : jsonWriters
     this.#fields = fields.map(({ name, source, form }, index) => ({
       write: writers[form],
@@ -70,6 +74,24 @@ export class RowPages implements RowTaker, Output {
   row(bytes: Buffer, start: number, end: number): void {
     this.#reserve(this.#longest(bytes, start, end) + this.#fields.length * 48 + 64)
     const begin = this.used
+    let at = this.#tests === null ? -1 : this.#copyFields(this.#tests, bytes, start, end)
+    if (at < 0) at = this.#writeFields(bytes, start, end)
+    if (this.#ties !== null) {
+      if (!this.#admit(this.#ties, bytes, at, end)) {
+        this.used = begin
+        return
+      }
+    } else if (at !== end) throw new Violation('it sent a row with more values than columns')
+    this.#records += 1
+    if (this.used >= PAGE_BYTES) {
+      this.#cut()
+      this.#session.connection.pause()
+      this.#wakeUp()
+    }
+  }
+
+  /** Returns where the fields end. */
+  #writeFields(bytes: Buffer, start: number, end: number): number {
     let at = start
     for (const field of this.#fields) {
       if (at >= end) throw new Violation('it sent a row with fewer values than columns')
@@ -100,18 +122,29 @@ export class RowPages implements RowTaker, Output {
       this.bytes[this.used++] = 125
       this.bytes[this.used++] = 10
     }
-    if (this.#ties !== null) {
-      if (!this.#admit(this.#ties, bytes, at, end)) {
-        this.used = begin
-        return
-      }
-    } else if (at !== end) throw new Violation('it sent a row with more values than columns')
-    this.#records += 1
-    if (this.used >= PAGE_BYTES) {
-      this.#cut()
-      this.#session.connection.pause()
-      this.#wakeUp()
+    return at
+  }
+
+  /**
+   * Most typed rows need no change but for the lengths before their values, which become the tabs between them. Returns
+   * where the fields end, or -1 for a row that has to be written field by field.
+   */
+  #copyFields(tests: readonly FieldTest[], bytes: Buffer, start: number, end: number): number {
+    let at = start
+    for (let index = 0; index < tests.length; index += 1) {
+      if (at >= end) return -1
+      const length = bytes[at]!
+      const next = at + 1 + length
+      if (length >= NULL || next > end || !tests[index]!(bytes, at + 1, next)) return -1
+      at = next
     }
+    const target = this.bytes
+    const shift = this.used - start - 1
+    bytes.copy(target, this.used, start + 1, at)
+    for (let tab = start; tab < at; tab += 1 + bytes[tab]!) if (tab > start) target[tab + shift] = 9
+    this.used = at + shift
+    target[this.used++] = 10
+    return at
   }
 
   /** How long the values of a row may become: hex doubles them, and JSON makes six bytes of a control character. */
