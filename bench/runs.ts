@@ -278,10 +278,10 @@ function memoryOf(pid: number): { rss: number; pss: number } {
   return { rss: field('Rss'), pss: field('Pss') }
 }
 
-/** Hundredths of a second. */
+/** Hundredths of a second, with those of children that have exited: each connection to PostgreSQL is a process. */
 const cpuOf = (pid: number): number => {
   const fields = read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? []
-  return Number(fields[11] ?? 0) + Number(fields[12] ?? 0)
+  return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
 }
 
 const wanted = process.argv.slice(2).filter((name) => name in parts)
