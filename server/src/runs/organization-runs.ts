@@ -53,11 +53,11 @@ export async function listRuns(
     ? sql` AND (${place(R)}) < (SELECT ${place(B)} FROM runs b WHERE b.id = ${filters.before} AND b.organization_id = ${actor.organization_id})`
     : sql``
   const page = (count: number | null) => sql`ORDER BY ${order} LIMIT ${count}`
-  const ofRun = sql`${runConditions(actor, filters)}${ofStatus(status)}${behind}`
+  const ofRun = sql`${runConditions(actor, filters, perPipeline)}${ofStatus(status)}${behind}`
   const { limit, offset } = filters
   const last = limit === null ? null : limit + offset
   const from = perPipeline
-    ? sql`FROM pipelines p CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE r.pipeline_id = p.id AND ${ofRun} ${page(last)}) r WHERE ${pipelineConditions(actor, filters)}`
+    ? sql`FROM pipelines p CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE ${ofRun} ${page(last)}) r WHERE ${pipelineConditions(actor, filters)}`
     : sql`FROM runs r JOIN pipelines p ON p.id = r.pipeline_id WHERE ${ofRun}${isByDomain(actor, filters) ? sql` AND ${pipelineConditions(actor, filters)}` : sql``}`
   const rows = await db.query<RunOfOrganization>(
     sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${from} ${page(limit)} OFFSET ${offset}`,
@@ -70,8 +70,9 @@ export async function listRuns(
 
 const ofStatus = (status: RunStatus | null) => (status ? sql` AND r.status = ${status}` : sql``)
 
-function runConditions(actor: Actor, filters: RunFilters): Statement {
-  const conditions = [sql`r.organization_id = ${actor.organization_id}`]
+/** `perPipeline`: the pipeline is joined, and of the organization; its runs are found in the index of the pipeline alone. */
+function runConditions(actor: Actor, filters: RunFilters, perPipeline: boolean): Statement {
+  const conditions = [perPipeline ? sql`r.pipeline_id = p.id` : sql`r.organization_id = ${actor.organization_id}`]
   if (filters.pipeline_id) conditions.push(sql`r.pipeline_id = ${filters.pipeline_id}`)
   // Part of the statement, so that the partial index without scheduled runs can be used.
   if (filters.triggered_by && filters.triggered_by !== 'schedule') conditions.push(sql`r.triggered_by <> 'schedule'`)
@@ -97,7 +98,8 @@ async function isSmallDomain(db: Queryable, actor: Actor, filters: RunFilters): 
 
 /** Reads indexes alone: of the organization's runs, or of each pipeline in the domain. */
 function countable(actor: Actor, filters: RunFilters, status: RunStatus | null): Statement {
-  const ofRun = sql`${runConditions(actor, filters)}${ofStatus(status)}`
-  if (!isByDomain(actor, filters)) return sql`SELECT 1 FROM runs r WHERE ${ofRun}`
-  return sql`SELECT 1 FROM pipelines p JOIN runs r ON r.pipeline_id = p.id WHERE ${pipelineConditions(actor, filters)} AND ${ofRun}`
+  const byDomain = isByDomain(actor, filters)
+  const ofRun = sql`${runConditions(actor, filters, byDomain)}${ofStatus(status)}`
+  if (!byDomain) return sql`SELECT 1 FROM runs r WHERE ${ofRun}`
+  return sql`SELECT 1 FROM pipelines p JOIN runs r ON ${ofRun} WHERE ${pipelineConditions(actor, filters)}`
 }
