@@ -2,7 +2,7 @@
 
 import { BlobStoreUnavailable } from '../blobs/blobs.ts'
 import { openBlobs } from '../blobs/open.ts'
-import { RUN_PATIENCE_MS } from '../blobs/s3-client.ts'
+import { RUN_PATIENCE_MS } from '../blobs/s3.ts'
 import { configureCells } from '../cell/provider.ts'
 import { createRedactor } from '../cell/redact.ts'
 import { createFetch, type HostFetch } from '../connectors/authentication/fetch.ts'

@@ -15,7 +15,7 @@ import { BlobNotFound, type BlobStore, BlobStoreUnavailable } from '../../src/bl
 import { createLocalBlobs } from '../../src/blobs/local.ts'
 import { openBlobs } from '../../src/blobs/open.ts'
 import { createS3Blobs } from '../../src/blobs/s3.ts'
-import { signRequest } from '../../src/blobs/s3-signature.ts'
+import { signRequest } from '../../src/s3/signature.ts'
 import { type S3Server, startS3Server } from '../harness/s3-server.ts'
 
 async function keysOf(blobs: BlobStore, prefix: string): Promise<string[]> {

@@ -4,6 +4,8 @@ import { createHash, createHmac } from 'node:crypto'
 export interface SigningKey {
   accessKeyId: string
   secretAccessKey: string
+  /** Of temporary credentials. */
+  sessionToken?: string | undefined
   region: string
 }
 
@@ -26,6 +28,7 @@ export function signRequest(request: SignedRequest, key: SigningKey, now: Date):
     host: request.host,
     'x-amz-content-sha256': request.bodyHash,
     'x-amz-date': time,
+    ...(key.sessionToken === undefined ? {} : { 'x-amz-security-token': key.sessionToken }),
   }
   const names = Object.keys(headers).sort()
   const canonical = [
