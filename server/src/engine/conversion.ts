@@ -8,12 +8,13 @@ import { KEPT_FREE_BYTES, watchSpace } from '../blobs/disk-space.ts'
 import { readParts } from '../blobs/part-reader.ts'
 import { openPartWriter } from '../blobs/part-writer.ts'
 import type { StoredPart } from '../blobs/parts.ts'
-import { type Column, ConnectorError, type OutputShape, type RunLog } from '../connectors/contract.ts'
-import { openEngine, quoteName, quoteText } from '../connectors/duckdb.ts'
+import type { Column, OutputShape, RunLog } from '../connectors/contract.ts'
+import { openEngine } from '../connectors/duckdb.ts'
+import { createColumnFinder } from '../connectors/formats/column-facts.ts'
+import { createCsvWriter, csvHeader } from '../connectors/formats/csv-writer.ts'
+import { chooseOutputColumns, type OutputColumn } from '../connectors/formats/output-columns.ts'
+import { parquetQuery, refuseValues } from '../connectors/formats/parquet-query.ts'
 import { cutLines } from '../json/lines.ts'
-import { createColumnFinder } from './column-facts.ts'
-import { createCsvWriter, csvHeader } from './csv-writer.ts'
-import { chooseOutputColumns, type OutputColumn } from './output-columns.ts'
 
 interface Conversion {
   blobs: BlobStore
@@ -150,61 +151,3 @@ async function writeRows(conversion: Conversion, columns: readonly OutputColumn[
 }
 
 const keptFree = ({ keepFreeBytes }: Conversion): number => keepFreeBytes ?? KEPT_FREE_BYTES
-
-/** For values that do not have the type that their source declared. */
-function refuseValues(error: Error, signal: AbortSignal): never {
-  signal.throwIfAborted()
-  const reason = /^(?:Conversion|Invalid Input) Error: ([^\n]{1,300})/.exec(error.message)?.[1]
-  if (reason === undefined) throw error
-  throw new ConnectorError(
-    'source',
-    `A value does not have the type that the source declares for its column: ${reason}`,
-    {
-      cause: error,
-    },
-  )
-}
-
-interface ParquetQuery {
-  input: string
-  output: string
-  columns: readonly OutputColumn[]
-  longest: number
-  compression: OutputShape['compression']
-}
-
-function parquetQuery({ input, output, columns, longest, compression }: ParquetQuery): string {
-  // Quoting at most doubles a line, and the reader needs room for two lines.
-  const lineBytes = Math.max(2 * longest + 1024, 1024 * 1024)
-  const codec = compression === 'gzip' ? 'gzip' : 'snappy'
-  const options = `(FORMAT parquet, COMPRESSION ${codec}, ROW_GROUP_SIZE 50000)`
-  // A Parquet file has at least one column. If no record ever had one, use the column that records with an id have.
-  if (columns.length === 0)
-    return `COPY (SELECT NULL::VARCHAR AS "_record_id" WHERE false) TO ${quoteText(output)} ${options}`
-  const names = parquetNames(columns)
-  const cells = columns.map((column, place) => `${castCell(`c${place}`, column)} AS ${quoteName(names[place]!)}`)
-  const types = columns.map((_, place) => `'c${place}': 'VARCHAR'`)
-  return `COPY (
-    SELECT ${cells.join(', ')}
-    FROM read_csv(${quoteText(input)}, columns = {${types.join(', ')}}, header = true, auto_detect = false, delim = ',',
-      quote = '"', escape = '"', nullstr = '', allow_quoted_nulls = false, strict_mode = true, new_line = '\\n',
-      max_line_size = ${lineBytes}, buffer_size = ${4 * lineBytes})
-  ) TO ${quoteText(output)} ${options}`
-}
-
-function castCell(cell: string, { duckdb }: OutputColumn): string {
-  if (duckdb === 'VARCHAR') return cell
-  // The contract writes bytes as \x and hex digits.
-  return duckdb === 'BLOB' ? `unhex(substr(${cell}, 3))` : `CAST(${cell} AS ${duckdb})`
-}
-
-/** DuckDB treats Id and id as the same name. The later one gets a number. */
-function parquetNames(columns: readonly OutputColumn[]): string[] {
-  const taken = new Set<string>()
-  return columns.map(({ name }) => {
-    let free = name === '' ? '_' : name
-    for (let number = 2; taken.has(free.toLowerCase()); number++) free = `${name}_${number}`
-    taken.add(free.toLowerCase())
-    return free
-  })
-}

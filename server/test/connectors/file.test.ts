@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
-import { gunzipSync, gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import { type Column, ConnectorError, type Source } from '../../src/connectors/contract.ts'
 import { openEngine } from '../../src/connectors/duckdb.ts'
 import { fileSource } from '../../src/connectors/file/source.ts'
@@ -444,5 +444,35 @@ describe('the place of a file', () => {
       /truncated/,
     )
     await fails({ url: server.put('odd.parquet', 'PAR1 no, not really') }, 'source', /could not be read/)
+  })
+})
+
+describe('zstd', () => {
+  const lines = (rows: string[]): string => rows.map((row) => `${row}\n`).join('')
+  const skippable = Buffer.from([0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])
+
+  it('reads every frame of a file, whatever its name, and leaves out frames without content', async () => {
+    const rows = plainRows(5000)
+    const parts = [rows.slice(0, 1), rows.slice(1, 2000), [], rows.slice(2000)]
+    const packed = Buffer.concat(parts.flatMap((part) => [zstdCompressSync(lines(part)), skippable]))
+    assertSameRows(await read({ url: server.put('rows', packed) }), rows)
+    assertSameRows(await read({ url: server.put('rows.jsonl.zst', packed) }), rows)
+    const csv = zstdCompressSync('id,name\n1,one\n2,two\n')
+    assertSameRows(await read({ url: server.put('rows.csv.zst', csv) }), [
+      '{"id":1,"name":"one"}',
+      '{"id":2,"name":"two"}',
+    ])
+  })
+
+  it('notices a file that is cut off or followed by something else', async () => {
+    const packed = zstdCompressSync(lines(plainRows(5000)))
+    const two = Buffer.concat([packed, packed])
+    for (const [name, bytes] of [
+      ['cut.zst', packed.subarray(0, packed.length - 2)],
+      ['cut-second.zst', two.subarray(0, two.length - 2000)],
+      ['cut-header.zst', two.subarray(0, packed.length + 5)],
+      ['followed.zst', Buffer.concat([packed, Buffer.from('and more')])],
+    ] as const)
+      await fails({ url: server.put(name, bytes), format: 'jsonl' }, 'source', /zstd.*damaged or truncated/)
   })
 })

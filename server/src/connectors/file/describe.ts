@@ -3,10 +3,11 @@
  * whole.
  */
 import type { Column, SourceContext, StreamDescription } from '../contract.ts'
+import type { OpenFile } from '../formats/open-file.ts'
+import { isJson, linesOf, readJsonLines } from '../formats/read-json-lines.ts'
 import { inferType, type Kinds } from '../types/kinds.ts'
 import { RecordEncoder } from '../types/record-encoder.ts'
-import { type OpenFile, openFile } from './open-file.ts'
-import { isJson, linesOf, readJsonLines } from './read-json-lines.ts'
+import { openFile } from './open-file.ts'
 import type { FileSettings } from './settings.ts'
 
 const HEAD_BYTES = 1024 * 1024
@@ -30,8 +31,8 @@ export async function describeFile(context: SourceContext<FileSettings>, stream:
       return { ...unknown, columns, estimated_rows: head.whole ? records : null }
     }
     const part: OpenFile = { ...file, chunks: toChunks(head) }
-    const { describeTable } = await import('./read-table.ts')
-    const { columns, rows, pages, close } = await describeTable(part, context)
+    const { describeTable } = await import('../formats/read-table.ts')
+    const { columns, rows, pages, close } = await describeTable(part, { ...context.config, signal: context.signal })
     try {
       if (columns !== null) return { ...unknown, columns, estimated_rows: rows }
       const inferred = await inferColumns(pages)

@@ -1,7 +1,7 @@
 import { ConnectorError, type ReadContext, type Reading, type Source } from '../contract.ts'
+import { isJson, readJsonLines } from '../formats/read-json-lines.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
-import { isJson, readJsonLines } from './read-json-lines.ts'
 import { canonicalFile, type FileSettings, settings } from './settings.ts'
 
 const STREAM = 'rows'
@@ -11,7 +11,7 @@ export const fileSource: Source<typeof settings> = {
   name: 'file',
   display_name: 'File',
   description:
-    'Reads a CSV, JSON lines, JSON or Parquet file, gzipped or not, from the web or from the output of an earlier run.',
+    'Reads a CSV, JSON lines, JSON or Parquet file, plain or compressed with gzip or zstd, from the web or from the output of an earlier run.',
   streams: [STREAM],
   auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
@@ -24,7 +24,7 @@ export const fileSource: Source<typeof settings> = {
     config: { url: 'https://example.com/people.csv', format: 'csv' },
   },
   notes: `Give either \`url\` or \`run_id\`. The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
-\`_record_id\`. A gzipped file is recognised by its first bytes, whatever its name. A file on a private address must be allowed by the operator (\`EGRESS_ALLOW\`).
+\`_record_id\`. A file compressed with gzip or zstd is recognised by its first bytes, whatever its name. A file on a private address must be allowed by the operator (\`EGRESS_ALLOW\`).
 
 - **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
 - **json** is one array of objects, \`[{"id": 1}, {"id": 2}]\`, and each of them a record. It is read as a stream, so it may be of
@@ -67,6 +67,6 @@ async function openReading(context: ReadContext<FileSettings>): Promise<Reading>
   if (isJson(file)) {
     return { columns: null, pages: readJsonLines(file) }
   }
-  const { readTable } = await import('./read-table.ts')
-  return readTable(file, context)
+  const { readTable } = await import('../formats/read-table.ts')
+  return readTable(file, { ...context.config, signal: context.signal })
 }

@@ -10,32 +10,39 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { watchSpace } from '../../blobs/disk-space.ts'
-import { type Column, ConnectorError, type Page, type Reading, type SourceContext } from '../contract.ts'
+import { type Column, ConnectorError, type Page, type Reading } from '../contract.ts'
 import { type Engine, openEngine, quoteName, quoteText } from '../duckdb.ts'
 import type { OpenFile } from './open-file.ts'
-import type { FileSettings } from './settings.ts'
 import { csvFields, parquetFields, type TableField } from './table-fields.ts'
 
 const PAGE_CHARACTERS = 128 * 1024
 const LONGEST_MESSAGE = 2000
 
-export async function readTable(file: OpenFile, context: SourceContext<FileSettings>): Promise<Reading> {
-  const table = await openTable(file, context)
-  return { columns: columnsOf(table.fields), pages: streamRows(table, context.signal) }
+/** How a CSV is written, and the signal of the read. */
+export interface TableOptions {
+  signal: AbortSignal
+  /** Absent: detected. */
+  delimiter?: string | undefined
+  header: boolean
+}
+
+export async function readTable(file: OpenFile, options: TableOptions): Promise<Reading> {
+  const table = await openTable(file, options)
+  return { columns: columnsOf(table.fields), pages: streamRows(table, options.signal) }
 }
 
 /** The columns and the number of rows, each if the file states it. */
 export async function describeTable(
   file: OpenFile,
-  context: SourceContext<FileSettings>,
+  options: TableOptions,
 ): Promise<{ columns: Column[] | null; rows: number | null; pages: AsyncGenerator<Page>; close(): Promise<void> }> {
-  const table = await openTable(file, context)
+  const table = await openTable(file, options)
   try {
     const rows = file.format === 'parquet' ? await countRows(table) : null
-    return { columns: columnsOf(table.fields), rows, pages: streamRows(table, context.signal), close: table.close }
+    return { columns: columnsOf(table.fields), rows, pages: streamRows(table, options.signal), close: table.close }
   } catch (error) {
     await table.close()
-    throw explain(error, context.signal)
+    throw explain(error, options.signal)
   }
 }
 
@@ -49,7 +56,7 @@ interface OpenTable {
   close(): Promise<void>
 }
 
-async function openTable(file: OpenFile, context: SourceContext<FileSettings>): Promise<OpenTable> {
+async function openTable(file: OpenFile, options: TableOptions): Promise<OpenTable> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-file-'))
   let engine: Engine | null = null
   const close = async (): Promise<void> => {
@@ -60,15 +67,15 @@ async function openTable(file: OpenFile, context: SourceContext<FileSettings>): 
   try {
     const path = join(folder, 'file')
     const rows = Readable.from(withRoom(file.chunks, folder))
-    await pipeline(rows, createWriteStream(path, { mode: 0o600 }), { signal: context.signal })
-    engine = await openEngine(folder, context.signal)
+    await pipeline(rows, createWriteStream(path, { mode: 0o600 }), { signal: options.signal })
+    engine = await openEngine(folder, options.signal)
     const { connection } = engine
-    const sql = file.format === 'csv' ? csvTable(path, context.config) : `read_parquet(${quoteText(path)})`
+    const sql = file.format === 'csv' ? csvTable(path, options) : `read_parquet(${quoteText(path)})`
     const fields = file.format === 'csv' ? await csvFields(connection, sql) : await parquetFields(connection, sql)
     return { connection, path, sql, fields, close }
   } catch (error) {
     await close()
-    throw explain(error, context.signal)
+    throw explain(error, options.signal)
   }
 }
 
@@ -85,7 +92,7 @@ async function* withRoom(chunks: AsyncIterable<Buffer>, folder: string): AsyncGe
   }
 }
 
-function csvTable(path: string, { delimiter, header }: FileSettings): string {
+function csvTable(path: string, { delimiter, header }: TableOptions): string {
   const given = delimiter === undefined ? '' : `, delim = ${quoteText(delimiter)}`
   return `read_csv(${quoteText(path)}, all_varchar = true, header = ${header}${given}, nullstr = '', allow_quoted_nulls = false,
     sample_size = 20480, max_line_size = 16777216, buffer_size = 33554432)`

@@ -2,11 +2,12 @@
  * Collects facts about the fields of JSON lines: their names in order of first appearance, and which types can hold
  * them.
  */
-import { ConnectorError } from '../connectors/contract.ts'
-import { countDigits, FLOAT64_DIGITS, fitsFloat64 } from '../connectors/types/digits.ts'
-import { kindOfString } from '../connectors/types/iso-times.ts'
-import { Kind, type Kinds } from '../connectors/types/kinds.ts'
-import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
+
+import { createKeyRing, decodeString, visitFields, visitLines } from '../../json/fields.ts'
+import { ConnectorError } from '../contract.ts'
+import { countDigits, FLOAT64_DIGITS, fitsFloat64 } from '../types/digits.ts'
+import { kindOfString } from '../types/iso-times.ts'
+import { Kind, type Kinds } from '../types/kinds.ts'
 
 export interface ColumnFacts {
   name: string

@@ -1,5 +1,5 @@
 /** JSON lines as CSV, with the text of every value unchanged: numbers keep their digits, nested values stay JSON. */
-import { createKeyRing, decodeString, visitFields, visitLines } from '../json/fields.ts'
+import { createKeyRing, decodeString, visitFields, visitLines } from '../../json/fields.ts'
 
 export function csvHeader(names: readonly string[]): Buffer {
   return Buffer.from(`${names.map((name) => quoteCell(name)).join(',')}\n`)

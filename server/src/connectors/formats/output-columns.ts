@@ -4,9 +4,9 @@
  * more digits than Parquet allows, an infinite date) becomes text in that file, and the log says so: a value is never
  * rounded, truncated or dropped.
  */
-import type { Column } from '../connectors/contract.ts'
-import { type ColumnType, partsOf, type TypeParts } from '../connectors/types/column-types.ts'
-import { inferType, Kind, type Kinds } from '../connectors/types/kinds.ts'
+import type { Column } from '../contract.ts'
+import { type ColumnType, partsOf, type TypeParts } from '../types/column-types.ts'
+import { inferType, Kind, type Kinds } from '../types/kinds.ts'
 import { type ColumnFacts, noFacts } from './column-facts.ts'
 
 export interface OutputColumn {
