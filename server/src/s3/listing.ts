@@ -97,5 +97,5 @@ function decodeUrl(text: string): string {
 }
 
 function invalid(reason: string): S3Error {
-  return new S3Error(200, 'InvalidListing', { reason: `the listing cannot be used: ${reason}` })
+  return new S3Error(200, 'InvalidListing', { reason: `a listing that cannot be used: ${reason}` })
 }

@@ -1,8 +1,8 @@
 /**
  * A small S3-compatible server for tests, written from the documentation of the protocol and independent of the client:
  * it computes the signature again from the raw request, and refuses what does not match. It supports objects, ranges,
- * multipart uploads, paged listing, and batch deletes, and refuses everything else. It replaces a real store only to
- * that extent: npm has no S3 server.
+ * conditions, multipart uploads, paged listing, batch deletes and users with limited rights, and refuses everything else. It
+ * replaces a real store only to that extent: npm has no S3 server.
  */
 import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
@@ -21,16 +21,27 @@ export interface S3Server {
   /** Requests seen, as `METHOD /path?query`. */
   seen: string[]
   /** The next `count` requests are answered with this status. */
-  failNext(count: number, status: number): void
+  failNext(count: number, status: number, headers?: Record<string, string>): void
+  /** Answers a request itself if it returns true. It sees the request after its body was read, before any check. */
+  intercept: ((request: IncomingMessage, response: ServerResponse) => boolean) | null
+  /** Users besides the first, by access key id. */
+  users: Map<string, S3User>
   /** Entries per page of a listing. */
   pageSize: number
   close(): Promise<void>
 }
 
+export interface S3User {
+  secret: string
+  /** Temporary credentials come with a token. */
+  token?: string
+  may(action: 'list' | 'get' | 'put' | 'delete', key: string): boolean
+}
+
 const MIN_PART = 5 * 1024 * 1024
 
 export async function startS3Server(): Promise<S3Server> {
-  let failures = { count: 0, status: 500 }
+  let failures = { count: 0, status: 500, headers: {} as Record<string, string> }
   const http = createServer((request, response) => {
     answer(request, response).catch((error) => fail(response, 500, 'InternalError', String(error)))
   })
@@ -38,16 +49,25 @@ export async function startS3Server(): Promise<S3Server> {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<ServerResponse> {
     const body = await buffer(request)
     state.seen.push(`${request.method} ${request.url}`)
+    if (state.intercept?.(request, response)) return response
     if (failures.count > 0) {
       failures.count--
+      for (const [name, value] of Object.entries(failures.headers)) response.setHeader(name, value)
       return fail(response, failures.status, 'SlowDown', 'asked to fail')
     }
-    const refusal = verify(request, body, state)
+    const id = /Credential=([^/]+)/.exec(request.headers.authorization ?? '')?.[1] ?? ''
+    const user = id === state.accessKeyId ? { secret: state.secretAccessKey, may: () => true } : state.users.get(id)
+    if (!user) return fail(response, 403, 'InvalidAccessKeyId', 'no such access key')
+    const refusal = verify(request, body, { ...state, accessKeyId: id, secretAccessKey: user.secret })
     if (refusal) return fail(response, 403, 'SignatureDoesNotMatch', refusal)
+    if (request.headers['x-amz-security-token'] !== user.token) return fail(response, 400, 'InvalidToken', 'token')
     const url = new URL(request.url!, 'http://s3')
     const [, bucket, ...rest] = url.pathname.split('/').map(decodeURIComponent)
     if (bucket !== state.bucket) return fail(response, 404, 'NoSuchBucket', 'no such bucket')
     const key = rest.join('/')
+    const action = key === '' ? (request.method === 'POST' ? 'delete' : 'list') : actions[request.method!]!
+    const about = key === '' ? (url.searchParams.get('prefix') ?? '') : key
+    if (!user.may(action, about)) return fail(response, 403, 'AccessDenied', 'Access Denied')
     const route = key === '' ? routeBucket : routeObject
     return route(
       state,
@@ -68,8 +88,10 @@ export async function startS3Server(): Promise<S3Server> {
     uploads: new Map(),
     seen: [],
     pageSize: 1000,
-    failNext(count, status) {
-      failures = { count, status }
+    intercept: null,
+    users: new Map(),
+    failNext(count, status, headers = {}) {
+      failures = { count, status, headers }
     },
     async close() {
       http.closeAllConnections()
@@ -78,6 +100,14 @@ export async function startS3Server(): Promise<S3Server> {
     },
   }
   return state
+}
+
+const actions: Record<string, 'get' | 'put' | 'delete'> = {
+  GET: 'get',
+  HEAD: 'get',
+  PUT: 'put',
+  POST: 'put',
+  DELETE: 'delete',
 }
 
 interface Call {
@@ -140,6 +170,11 @@ function routeObject(state: S3Server, call: Call, response: ServerResponse): Ser
   }
   if (uploadId !== null) return routeUpload(state, call, uploadId, response)
   if (method === 'PUT') {
+    const current = state.objects.get(key)
+    const { 'if-match': wanted, 'if-none-match': unwanted } = call.headers
+    if (wanted !== undefined && !current) return fail(response, 404, 'NoSuchKey', 'no such key')
+    if ((wanted !== undefined && etag(current!.body) !== wanted) || (unwanted === '*' && current))
+      return fail(response, 412, 'PreconditionFailed', 'a condition did not hold')
     state.objects.set(key, { body, modified: new Date() })
     return response.writeHead(200, { etag: etag(body) }).end()
   }
@@ -158,6 +193,8 @@ function serve(
   { method, headers }: Call,
   response: ServerResponse,
 ): ServerResponse {
+  if (headers['if-match'] !== undefined && headers['if-match'] !== etag(found.body))
+    return fail(response, 412, 'PreconditionFailed', 'a condition did not hold')
   const range = /^bytes=(\d+)-(\d+)$/.exec(String(headers.range ?? ''))
   const size = found.body.length
   const common = { etag: etag(found.body), 'last-modified': found.modified.toUTCString() }
@@ -235,21 +272,42 @@ function routeBucket(
     )
   }
   if (query.get('list-type') !== '2') return fail(response, 400, 'NotImplemented', 'only list v2')
-  const after = Buffer.from(query.get('continuation-token') ?? '', 'base64').toString()
-  const keys = [...state.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort()
-  const page = keys.slice(0, state.pageSize)
-  const entries = page.map((key) => {
-    const { body: object, modified } = state.objects.get(key)!
-    return `<Contents><Key>${escapeText(key)}</Key><LastModified>${modified.toISOString()}</LastModified><Size>${object.length}</Size></Contents>`
+  return listObjects(state, query, response)
+}
+
+/** Keys in the order of their UTF-8 bytes; those that share a folder are one entry if there is a delimiter. */
+function listObjects(state: S3Server, query: URLSearchParams, response: ServerResponse): ServerResponse {
+  const prefix = query.get('prefix') ?? ''
+  const delimiter = query.get('delimiter') ?? ''
+  const token = query.get('continuation-token')
+  const after = token === null ? (query.get('start-after') ?? '') : Buffer.from(token, 'base64').toString()
+  const write = query.get('encoding-type') === 'url' ? encodeURIComponent : escapeText
+  const keys = [...state.objects.keys()].filter((key) => key.startsWith(prefix))
+  const names = keys.map((key) => {
+    const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+    return end === -1 ? key : key.slice(0, end + delimiter.length)
   })
-  const more = keys.length > page.length
-  const token = more
+  const all = [...new Set(names)].filter((name) => compare(name, after) > 0).sort(compare)
+  const page = all.slice(0, Math.min(state.pageSize, Number(query.get('max-keys') ?? 1000)))
+  const entries = page.map((name) => {
+    const found = state.objects.get(name)
+    if (!found) return `<CommonPrefixes><Prefix>${write(name)}</Prefix></CommonPrefixes>`
+    const { body, modified } = found
+    return `<Contents><Key>${write(name)}</Key><LastModified>${modified.toISOString()}</LastModified><ETag>${escapeText(etag(body))}</ETag><Size>${body.length}</Size></Contents>`
+  })
+  const more = all.length > page.length
+  const next = more
     ? `<NextContinuationToken>${Buffer.from(page.at(-1)!).toString('base64')}</NextContinuationToken>`
     : ''
+  const encoding = query.has('encoding-type') ? '<EncodingType>url</EncodingType>' : ''
   return xml(
     response,
-    `<ListBucketResult><IsTruncated>${more}</IsTruncated>${token}${entries.join('')}</ListBucketResult>`,
+    `<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${encoding}<IsTruncated>${more}</IsTruncated>${next}${entries.join('')}</ListBucketResult>`,
   )
+}
+
+function compare(one: string, other: string): number {
+  return Buffer.compare(Buffer.from(one), Buffer.from(other))
 }
 
 function etag(body: Buffer): string {

@@ -9,6 +9,10 @@ export type FileFormat = 'jsonl' | 'json' | 'csv' | 'parquet'
 
 export interface OpenFile {
   format: FileFormat
+  /** It was compressed. */
+  packed: boolean
+  /** A byte order mark, which is no part of its text. */
+  startsWithMark: boolean
   /** Its bytes, decompressed. */
   chunks: AsyncIterable<Buffer>
   close(): Promise<void>
@@ -24,6 +28,8 @@ interface FileOptions {
 
 /** What the zstd command accepts unless it is told otherwise; a file could demand 2 GB. */
 const zstdOptions = { params: { [constants.ZSTD_d_windowLogMax]: 27 } }
+
+const MARK = Buffer.from([0xef, 0xbb, 0xbf])
 
 interface Unpacker {
   name: string
@@ -53,6 +59,8 @@ export async function openStream(body: Readable, { name, format, explain }: File
   const { first, stream } = unpacked ? await peek(unpacked, explain, unpacker!.name) : raw
   return {
     format: format ?? formatByName(name) ?? formatByContent(first, name),
+    packed: unpacker !== undefined,
+    startsWithMark: first.subarray(0, 3).equals(MARK),
     chunks: translate(stream, explain, unpacker?.name),
     async close() {
       stream.destroy()

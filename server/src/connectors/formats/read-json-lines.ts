@@ -5,7 +5,12 @@ import { isObjectLine } from '../../json/validator.ts'
 import { ConnectorError, type Page } from '../contract.ts'
 import type { OpenFile } from './open-file.ts'
 
-export const isJson = ({ format }: OpenFile): boolean => format === 'jsonl' || format === 'json'
+export interface LinesPage extends Page {
+  /** How many bytes of the lines were read with it, a byte order mark not counted. */
+  end: number
+}
+
+export const isJson = ({ format }: Pick<OpenFile, 'format'>): boolean => format === 'jsonl' || format === 'json'
 
 /** One object per line. `partial` accepts an array that is cut off. */
 export function linesOf(file: OpenFile, options: { partial?: boolean } = {}): AsyncIterable<Buffer> {
@@ -14,14 +19,16 @@ export function linesOf(file: OpenFile, options: { partial?: boolean } = {}): As
 }
 
 /** The lines of a file, or the elements of its array, as pages. Each is checked to be an object, then passed on. */
-export async function* readJsonLines(file: OpenFile, lines = linesOf(file)): AsyncGenerator<Page> {
+export async function* readJsonLines(file: OpenFile, lines = linesOf(file)): AsyncGenerator<LinesPage> {
   const what = file.format === 'json' ? 'Element' : 'Line'
   let line = 0
+  let end = 0
   try {
     for await (const bytes of cutLines(lines)) {
       const page = checkLines(bytes, what, line)
       line += page.lines
-      if (page.records > 0) yield { bytes: page.bytes, records: page.records }
+      end += bytes.length
+      if (page.records > 0) yield { bytes: page.bytes, records: page.records, end }
     }
   } finally {
     await file.close()

@@ -42,7 +42,7 @@ export async function describeTable(
     return { columns: columnsOf(table.fields), rows, pages: streamRows(table, options.signal), close: table.close }
   } catch (error) {
     await table.close()
-    throw explain(error, options.signal)
+    throw explainTable(error, options.signal)
   }
 }
 
@@ -75,7 +75,7 @@ async function openTable(file: OpenFile, options: TableOptions): Promise<OpenTab
     return { connection, path, sql, fields, close }
   } catch (error) {
     await close()
-    throw explain(error, options.signal)
+    throw explainTable(error, options.signal)
   }
 }
 
@@ -99,7 +99,7 @@ function csvTable(path: string, { delimiter, header }: TableOptions): string {
 }
 
 /** Only if every column has a known type: half a schema is no use. */
-function columnsOf(fields: readonly TableField[]): Column[] | null {
+export function columnsOf(fields: readonly TableField[]): Column[] | null {
   if (fields.some((field) => field.type === null)) return null
   return fields.map(({ name, type, native }) => ({
     name,
@@ -108,7 +108,11 @@ function columnsOf(fields: readonly TableField[]): Column[] | null {
   }))
 }
 
-async function* streamRows({ connection, sql, fields, close }: OpenTable, signal: AbortSignal): AsyncGenerator<Page> {
+/** The rows as pages of JSON lines; closes the table at the end. */
+export async function* streamRows(
+  { connection, sql, fields, close }: Omit<OpenTable, 'path'>,
+  signal: AbortSignal,
+): AsyncGenerator<Page> {
   try {
     const cells = fields.map(
       ({ name, json }) => `${quoteText(`${JSON.stringify(name)}:`)} || coalesce(${json}, 'null')`,
@@ -132,14 +136,14 @@ async function* streamRows({ connection, sql, fields, close }: OpenTable, signal
     }
     if (records > 0) yield { bytes: Buffer.from(text), records }
   } catch (error) {
-    throw explain(error, signal)
+    throw explainTable(error, signal)
   } finally {
     await close()
   }
 }
 
 /** DuckDB's messages are good, but the path of the temporary file is removed from them. */
-function explain(error: unknown, signal: AbortSignal): unknown {
+export function explainTable(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof ConnectorError) return error
   const message = error instanceof Error ? error.message : String(error)
