@@ -320,6 +320,8 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
    * a new one, so that its batches are not mistaken for those of the abandoned reading.
    */
   reading: number
+  /** The last checkpoint that is already loaded; 0 at the start of a run. */
+  checkpoint: number
   sync: Sync
   encoding: Encoding
   columns: Column[] | null

@@ -67,6 +67,7 @@ export function loadContext(attempt: Attempt): LoadContext {
     token: job.token,
     installation: job.installation,
     reading: start.reading,
+    checkpoint: start.checkpoint,
     sync,
     encoding,
     columns,

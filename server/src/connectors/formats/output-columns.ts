@@ -75,6 +75,11 @@ function declaredType({ base, precision, scale, list }: TypeParts, facts: Column
   return (facts.kinds & ~type.takes) === 0 ? type.duckdb : null
 }
 
+/** Whether a column of this type can hold the values that were found. */
+export function canHold(type: ColumnType, facts: ColumnFacts): boolean {
+  return declaredType(partsOf(type), facts) !== null
+}
+
 function decimalType({ precision, scale }: { precision: number; scale: number }, facts: ColumnFacts): string | null {
   const isNumber = (facts.kinds & ~(Kind.integer | Kind.number)) === 0
   const fits = precision <= MAX_DIGITS && facts.whole <= precision - scale && facts.scale <= scale
@@ -84,7 +89,7 @@ function decimalType({ precision, scale }: { precision: number; scale: number },
 /** Few widths, so that the files of one pipeline mostly have the same. */
 const WIDTHS = [18, MAX_DIGITS]
 
-function inferColumn(facts: ColumnFacts): OutputColumn {
+export function inferColumn(facts: ColumnFacts): OutputColumn {
   const { name, whole, scale, double } = facts
   const type = inferType(facts.kinds) ?? 'text'
   if (type !== 'decimal')

@@ -25,13 +25,13 @@ interface ParquetQuery {
   output: string
   columns: readonly OutputColumn[]
   longest: number
-  compression: OutputShape['compression']
+  compression: OutputShape['compression'] | 'zstd'
 }
 
 export function parquetQuery({ input, output, columns, longest, compression }: ParquetQuery): string {
   // Quoting at most doubles a line, and the reader needs room for two lines.
   const lineBytes = Math.max(2 * longest + 1024, 1024 * 1024)
-  const codec = compression === 'gzip' ? 'gzip' : 'snappy'
+  const codec = compression === 'none' ? 'snappy' : compression
   const options = `(FORMAT parquet, COMPRESSION ${codec}, ROW_GROUP_SIZE 50000)`
   // A Parquet file has at least one column. If no record ever had one, use the column that records with an id have.
   if (columns.length === 0)
