@@ -10,6 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { watchSpace } from '../../../blobs/disk-space.ts'
+import type { Column } from '../../contract.ts'
 import { type Engine, openEngine } from '../../duckdb.ts'
 import type { ObjectWriterContext } from './context.ts'
 import type { ManifestObject } from './manifest.ts'
@@ -37,10 +38,11 @@ export class BatchWriter {
   #objects: ManifestObject[] = []
   #uploading: Promise<void> = Promise.resolve()
 
-  constructor(context: ObjectWriterContext) {
+  /** `kept`: the columns of the target. */
+  constructor(context: ObjectWriterContext, kept: Column[] | null) {
     this.#context = context
     this.#checkpoint = context.checkpoint + 1
-    this.columns = new ObjectColumns(context)
+    this.columns = new ObjectColumns(context, kept)
     const { partition_by } = context.config
     this.#divide = partition_by.length === 0 ? null : createPartitioner(partition_by)
   }

@@ -30,9 +30,9 @@ export async function openLoad(given: LoadContext<DestinationSettings>): Promise
     target: targetOf(given.config, given.stream),
     writer: { run_id, seq, attempt, installation },
   }
-  await sweepEarlier(context)
+  const { columns } = await sweepEarlier(context)
   await context.bucket.put(`${notesOf(context)}begun`, '')
-  const batch = new BatchWriter(context)
+  const batch = new BatchWriter(context, columns)
   /** The notes of checkpoints that this attempt loaded. */
   const notes = new Map<number, ManifestObject[]>()
   return {

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { S3Error } from '../../../s3/client.ts'
 import { readText } from '../../../s3/xml.ts'
 import { type Column, ConnectorError, type RunLog } from '../../contract.ts'
+import { isColumnType } from '../../types/column-types.ts'
 import type { Bucket } from '../bucket.ts'
 import { shorten } from '../failures.ts'
 
@@ -78,7 +79,7 @@ export async function readManifest(bucket: Bucket, target: string): Promise<Foun
 function parseManifest(text: string, key: string): Manifest {
   try {
     const given = JSON.parse(text) as Partial<Manifest>
-    const { writers, objects, replaced } = given
+    const { writers, objects, replaced, columns } = given
     const valid =
       given.sluice === 1 &&
       isObject(writers) &&
@@ -86,7 +87,8 @@ function parseManifest(text: string, key: string): Manifest {
       Array.isArray(objects) &&
       objects.every(isEntry) &&
       Array.isArray(replaced) &&
-      replaced.every((each) => typeof each === 'string')
+      replaced.every((each) => typeof each === 'string') &&
+      (columns === null || (Array.isArray(columns) && columns.every(isColumn)))
     if (valid) return { ...noManifest(), ...given }
   } catch {
     // Reported below.
@@ -106,6 +108,9 @@ const isWriter = (value: unknown): value is Writer =>
   typeof value.seq === 'number' &&
   typeof value.attempt === 'number' &&
   typeof value.installation === 'string'
+
+const isColumn = (value: unknown): value is Column =>
+  isObject(value) && typeof value.name === 'string' && typeof value.type === 'string' && isColumnType(value.type)
 
 const isEntry = (value: unknown): value is ManifestObject =>
   isObject(value) &&

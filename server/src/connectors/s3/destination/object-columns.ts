@@ -1,23 +1,26 @@
 /**
- * The columns of csv and parquet objects. What the source declares stays. Otherwise a column keeps the type it had in the
- * pipeline's last run as long as that holds all values, and becomes wider where it does not; new ones are inferred. Every
- * object is complete in itself, so objects from before a change keep the types they were written with.
+ * The columns of csv and parquet objects. What the source declares stays. Otherwise a column keeps the type that the manifest
+ * has for it as long as that holds all values, and becomes wider where it does not; new ones are inferred. Every object is
+ * complete in itself, so objects from before a change keep the types they were written with.
  */
 import { type Column, ConnectorError, type LoadContext } from '../../contract.ts'
 import { type ColumnFacts, createColumnFinder, noFacts } from '../../formats/column-facts.ts'
 import { canHold, chooseOutputColumns, inferColumn, type OutputColumn } from '../../formats/output-columns.ts'
 import { commonType } from '../../types/widening.ts'
 
-type Given = Pick<LoadContext, 'columns' | 'schema' | 'sync' | 'log'>
+type Given = Pick<LoadContext, 'columns' | 'sync' | 'log'>
 
 export class ObjectColumns {
   readonly #given: Given
+  readonly #schema: Column[] | null
   readonly #finder = createColumnFinder()
   readonly #told = new Set<string>()
   #current: OutputColumn[] = []
 
-  constructor(given: Given) {
+  /** `schema`: the columns that the target has. */
+  constructor(given: Given, schema: Column[] | null) {
     this.#given = given
+    this.#schema = schema
   }
 
   add(lines: Buffer): void {
@@ -30,7 +33,8 @@ export class ObjectColumns {
 
   /** The columns of an object with everything that was added so far. */
   choose(): OutputColumn[] {
-    const { columns: declared, schema, sync, log } = this.#given
+    const { columns: declared, sync, log } = this.#given
+    const schema = this.#schema
     const facts = this.#finder.columns()
     const found = sync.schema_change === 'discard' && schema ? facts.filter(({ name }) => isKnown(schema, name)) : facts
     if (sync.schema_change === 'fail' && schema) refuseChanges(schema, found)
@@ -52,7 +56,7 @@ export class ObjectColumns {
 
   /** What is different from the last run, for the owner of the pipeline. */
   get changes(): string[] {
-    const { schema } = this.#given
+    const schema = this.#schema
     if (schema === null) return []
     const before = new Map(schema.map(({ name, type }) => [name, type]))
     return this.kept.flatMap(({ name, type }) => {

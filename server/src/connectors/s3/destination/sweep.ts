@@ -13,8 +13,8 @@ const DELETE_BATCH = 1000
 
 export const notesFolder = (target: string, pipelineId: string): string => `${target}_sluice/${pipelineId}/`
 
-/** At the start of a run. */
-export async function sweepEarlier(context: ObjectWriterContext): Promise<void> {
+/** At the start of a run. Returns the manifest. */
+export async function sweepEarlier(context: ObjectWriterContext): Promise<Manifest> {
   const { bucket, target, pipeline_id, run_id, writer, log, fault } = context
   const folder = notesFolder(target, pipeline_id)
   const notes: string[] = []
@@ -27,7 +27,7 @@ export async function sweepEarlier(context: ObjectWriterContext): Promise<void> 
   }
   const { manifest } = await readManifest(bucket, target)
   await deleteReplaced(context, manifest)
-  if (runs.size === 0) return
+  if (runs.size === 0) return manifest
   // From here on a worker of these runs that is still alive can publish nothing.
   await fault('s3:fence')
   const fenced = await changeManifest(bucket, { target, pipeline_id, writer, log, apply: (found) => found })
@@ -35,6 +35,7 @@ export async function sweepEarlier(context: ObjectWriterContext): Promise<void> 
   const deleted = await deleteUnlisted(context, runs, fenced, target)
   await bucket.delete(notes)
   if (deleted > 0) log.info(`Removed ${deleted} objects that runs which did not finish had left.`)
+  return fenced
 }
 
 /** After a run was published: what a replace has put out of use, what earlier attempts left, and the run's own notes. */
