@@ -1,5 +1,5 @@
 /** The page of a system in docs/connectors/, generated from the declarations of its source and destination. */
-import type { Connector, Destination, Source } from '../server/src/connectors/contract.ts'
+import type { Commits, Connector, Destination, Source } from '../server/src/connectors/contract.ts'
 import { findDestination, findSource } from '../server/src/connectors/registry.ts'
 import type { Node } from '../server/src/connectors/settings/settings.ts'
 
@@ -38,16 +38,17 @@ function describeSource({ streams, auth_types, capabilities }: Source): string {
   ])
 }
 
+const exactlyOnce: Record<Commits, string> = {
+  mark: 'a mark kept in the system itself, committed with the data',
+  batch: 'batches that change nothing when they are sent again; a run becomes visible as a whole, at its end',
+  output: "the run's output file, which counts only once the run has succeeded",
+}
+
 function describeDestination({ capabilities }: Destination): string {
   const { write, encodings, commits } = capabilities
   return table([
     ['Write modes', code(write)],
-    [
-      'Exactly once by',
-      commits === 'mark'
-        ? 'a mark kept in the system itself, committed with the data'
-        : "the run's output file, which counts only once the run has succeeded",
-    ],
+    ['Exactly once by', exactlyOnce[commits]],
     ['Encodings', code(encodings)],
   ])
 }

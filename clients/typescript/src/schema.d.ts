@@ -1899,9 +1899,9 @@ export interface components {
                 token: string;
             };
         };
-        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["MysqlDestination"] | components["schemas"]["PostgresDestination"];
-        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["MysqlSource"] | components["schemas"]["PostgresSource"];
-        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkMysqlSource"] | components["schemas"]["BulkPostgresSource"];
+        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["MysqlDestination"] | components["schemas"]["PostgresDestination"] | components["schemas"]["S3Destination"];
+        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["MysqlSource"] | components["schemas"]["PostgresSource"] | components["schemas"]["S3Source"];
+        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkMysqlSource"] | components["schemas"]["BulkPostgresSource"] | components["schemas"]["BulkS3Source"];
         BulkCustomSourceReference: {
             /** @description The source_name of a custom source */
             name: string;
@@ -1994,6 +1994,15 @@ export interface components {
             name: "postgres";
             authentication?: components["schemas"]["NoAuthentication"];
             config?: components["schemas"]["PostgresSourceSettings"];
+        };
+        BulkS3Source: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "s3";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["S3SourceSettings"];
         };
         BulkSavedSourceReference: {
             /** Format: uuid */
@@ -3176,6 +3185,143 @@ export interface components {
         };
         /** @enum {string} */
         RunStatus: "pending" | "running" | "success" | "failed" | "cancelled";
+        S3Destination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "s3";
+            config: components["schemas"]["S3DestinationSettings"];
+        };
+        S3DestinationSettings: {
+            /** @description Name of the bucket. */
+            bucket: string;
+            /** @description The http or https address of the store, without the bucket. Default: Amazon S3 in the region. */
+            endpoint?: string;
+            /**
+             * @description The region that requests are signed for. R2 uses auto.
+             * @default us-east-1
+             */
+            region?: string;
+            /**
+             * @description path: endpoint/bucket/key. virtual: bucket.endpoint/key. auto is virtual on Amazon S3 for a bucket without dots, path elsewhere.
+             * @default auto
+             * @enum {string}
+             */
+            addressing?: "auto" | "path" | "virtual";
+            /** @description Access key id. */
+            access_key_id: string;
+            /**
+             * Format: password
+             * @description The secret that belongs to the access key id.
+             */
+            secret_access_key: string;
+            /**
+             * Format: password
+             * @description Only with temporary credentials. They expire, so they do not suit a schedule.
+             */
+            session_token?: string;
+            /**
+             * @description What every key begins with, usually a folder that ends with a slash.
+             * @default
+             */
+            prefix?: string;
+            /** @description The folder below the prefix that this pipeline writes to. Default: the name of the stream. */
+            folder?: string;
+            /**
+             * @description The format of the objects.
+             * @default jsonl
+             * @enum {string}
+             */
+            format?: "jsonl" | "csv" | "parquet";
+            /**
+             * @description gzip and zstd compress jsonl and csv objects as a whole; inside parquet they replace snappy.
+             * @default none
+             * @enum {string}
+             */
+            compression?: "none" | "gzip" | "zstd";
+            /**
+             * @description Objects go to folders named by these fields, as in country=DE/created_at_day=2026-11-16/.
+             * @default []
+             */
+            partition_by?: {
+                /** @description A top-level field of the records. */
+                field: string;
+                /**
+                 * @description For a date or time in ISO 8601: how much of it. Absent: the value itself.
+                 * @enum {string}
+                 */
+                unit?: "year" | "month" | "day" | "hour";
+            }[];
+        };
+        S3Source: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "s3";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["S3SourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        S3SourceSettings: {
+            /** @description Name of the bucket. */
+            bucket: string;
+            /** @description The http or https address of the store, without the bucket. Default: Amazon S3 in the region. */
+            endpoint?: string;
+            /**
+             * @description The region that requests are signed for. R2 uses auto.
+             * @default us-east-1
+             */
+            region?: string;
+            /**
+             * @description path: endpoint/bucket/key. virtual: bucket.endpoint/key. auto is virtual on Amazon S3 for a bucket without dots, path elsewhere.
+             * @default auto
+             * @enum {string}
+             */
+            addressing?: "auto" | "path" | "virtual";
+            /** @description Access key id. */
+            access_key_id: string;
+            /**
+             * Format: password
+             * @description The secret that belongs to the access key id.
+             */
+            secret_access_key: string;
+            /**
+             * Format: password
+             * @description Only with temporary credentials. They expire, so they do not suit a schedule.
+             */
+            session_token?: string;
+            /**
+             * @description What every key begins with, usually a folder that ends with a slash.
+             * @default
+             */
+            prefix?: string;
+            /**
+             * @description Which objects of the stream are read, by their names in its folder: *.csv, 2026-*\/**, **\/*.{csv,csv.gz}. Default: all.
+             * @default **
+             */
+            glob?: string;
+            /**
+             * @description auto: detected for each object, from its name, then from its first bytes.
+             * @default auto
+             * @enum {string}
+             */
+            format?: "auto" | "jsonl" | "json" | "csv" | "parquet";
+            /** @description The delimiter of CSVs. Default: detected. */
+            delimiter?: string;
+            /**
+             * @description Whether the first line of a CSV names its columns. If not, they are column0, column1 and so on.
+             * @default true
+             */
+            header?: boolean;
+            /**
+             * @description Incremental reads: how much older than the newest object one may be when it appears in the listing, and still be read.
+             * @default 168
+             */
+            late_hours?: number;
+        };
         SavedConnector: {
             /** Format: uuid */
             id: string;

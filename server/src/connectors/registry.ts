@@ -8,14 +8,17 @@ import { mysqlDestination } from './mysql/destination/destination.ts'
 import { mysqlSource } from './mysql/source/source.ts'
 import { postgresDestination } from './postgres/destination/destination.ts'
 import { postgresSource } from './postgres/source/source.ts'
+import { s3Destination } from './s3/destination/destination.ts'
+import { s3Source } from './s3/source/source.ts'
 
-export const sources: readonly Source[] = [dummySource, fileSource, mysqlSource, postgresSource]
+export const sources: readonly Source[] = [dummySource, fileSource, mysqlSource, postgresSource, s3Source]
 
 export const destinations: readonly Destination[] = [
   fileDestination,
   loggerDestination,
   mysqlDestination,
   postgresDestination,
+  s3Destination,
 ]
 
 export function findSource(name: string): Source | undefined {
