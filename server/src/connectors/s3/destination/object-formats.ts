@@ -11,7 +11,8 @@ import { parquetQuery, refuseValues } from '../../formats/parquet-query.ts'
 import type { DestinationSettings } from './settings.ts'
 import type { Spool } from './spool.ts'
 
-const READ_BYTES = 1024 * 1024
+/** Also the size of the pages that are turned into text: larger ones only burden the garbage collector. */
+const READ_BYTES = 256 * 1024
 
 type Shape = Pick<DestinationSettings, 'format' | 'compression'>
 
@@ -52,7 +53,7 @@ async function* csvRows(lines: AsyncIterable<Buffer>, columns: readonly OutputCo
   const names = columns.map(({ name }) => name)
   const write = createCsvWriter(names)
   yield csvHeader(names)
-  for await (const page of cutLines(lines, READ_BYTES)) yield write(page)
+  for await (const page of cutLines(lines)) yield write(page)
 }
 
 function compress(bytes: AsyncIterable<Buffer>, { compression }: Shape): AsyncIterable<Buffer> {
