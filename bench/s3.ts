@@ -16,7 +16,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { DuckDBInstance } from '@duckdb/node-api'
+import { runBareQuery } from '../server/test/harness/bare-duckdb.ts'
 import { openRunBench } from '../server/test/harness/run-bench.ts'
 import { startS3Server } from '../server/test/harness/s3-server.ts'
 import { findVersityGateway, startVersityGateway } from '../server/test/harness/versitygw.ts'
@@ -43,18 +43,9 @@ interface Figure {
 const executorFlags = ['--max-old-space-size=512', '--max-semi-space-size=8']
 const runId = '00000000-0000-4000-8000-0000000000aa'
 
-async function query(sql: string, threads?: number): Promise<void> {
-  const instance = await DuckDBInstance.create(':memory:')
-  const connection = await instance.connect()
-  if (threads) await connection.run(`SET threads = ${threads}`)
-  await connection.run(sql)
-  connection.closeSync()
-  instance.closeSync()
-}
-
 async function bare(format: string, folder: string, threads?: number): Promise<void> {
   const read = format === 'jsonl' ? `read_json('${folder}/rows.jsonl')` : `read_csv('${folder}/rows.csv')`
-  await query(`COPY (SELECT * FROM ${read}) TO '${folder}/bare.parquet' (FORMAT parquet)`, threads)
+  await runBareQuery(`COPY (SELECT * FROM ${read}) TO '${folder}/bare.parquet' (FORMAT parquet)`, threads)
 }
 
 async function ours(format: string, { folder, config }: Task): Promise<void> {
@@ -109,8 +100,8 @@ async function compare(): Promise<void> {
   const server = 'command' in gateway ? await startVersityGateway(gateway.command) : await startS3Server()
   console.log(`bucket: ${'command' in gateway ? 'versitygw' : 'the test server of this project'}`)
   try {
-    await query(`COPY (${select(rows)}) TO '${folder}/rows.jsonl' (FORMAT json)`)
-    await query(`COPY (${select(rows)}) TO '${folder}/rows.csv' (FORMAT csv, HEADER)`)
+    await runBareQuery(`COPY (${select(rows)}) TO '${folder}/rows.jsonl' (FORMAT json)`)
+    await runBareQuery(`COPY (${select(rows)}) TO '${folder}/rows.csv' (FORMAT csv, HEADER)`)
     const { bucket, endpoint, region, accessKeyId, secretAccessKey } = server
     const config = { bucket, endpoint, region, access_key_id: accessKeyId, secret_access_key: secretAccessKey }
     for (const [format, least] of Object.entries(wanted)) {

@@ -7,7 +7,7 @@ A stream is a folder below \`prefix\`: every object in it, at any depth, that ma
 in a glob are relative to the folder of the stream; \`*\` is anything within a segment, \`**\` anything, \`?\` one character,
 \`{a,b}\` one of several. Objects with a segment that begins with \`_\` or \`.\` are not data and are left out, as other tools do.
 
-Every row or line is a record, without a \`_record_id\`. CSV, JSON lines and Parquet are read as the [file](file.md) source reads
+Every row, line or element of an array is a record, without a \`_record_id\`. CSV, JSON lines, JSON and Parquet are read as the [file](file.md) source reads
 them; gzip and zstd are recognised by the first bytes. Types are inferred by the destination from the values, because the
 objects of a stream need not agree. A CSV is first copied to a temporary file on the worker. Of a Parquet object only the footer
 and a few row groups at a time are fetched.

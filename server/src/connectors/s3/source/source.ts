@@ -15,7 +15,7 @@ export const s3Source: Source<typeof settings> = {
   name: 's3',
   display_name: 'S3',
   description:
-    'Reads CSV, JSON lines and Parquet objects of a bucket on Amazon S3 or a compatible store (MinIO, Cloudflare R2, Google Cloud Storage), plain or compressed with gzip or zstd.',
+    'Reads CSV, JSON lines, JSON and Parquet objects of a bucket on Amazon S3 or a compatible store (MinIO, Cloudflare R2, Google Cloud Storage), plain or compressed with gzip or zstd.',
   streams: 'dynamic',
   auth_types: [],
   settings,
