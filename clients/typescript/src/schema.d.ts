@@ -2384,6 +2384,8 @@ export interface components {
             url?: string;
             /** @description The id of a successful run of this organization whose output is read. */
             run_id?: string;
+            /** @description The same for several runs: their outputs are read one after the other, in this order. */
+            run_ids?: string[];
             /**
              * @description jsonl: one object per line. json: one array of objects. Default: detected from the file name, then from the first bytes.
              * @enum {string}

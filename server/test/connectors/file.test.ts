@@ -447,6 +447,22 @@ describe('the place of a file', () => {
   })
 })
 
+it('reads the outputs of several runs one after the other, whatever their formats', async () => {
+  const ids = [1, 2, 3].map((n) => `${n}1111111-2222-4333-8444-555555555555`)
+  const rows = plainRows(30).map((row) => row.replace(/,"tags":\[.*\]/, ''))
+  const outputs: Record<string, Job['outputs'][string]> = {}
+  for (const [at, format] of ['parquet', 'csv', 'jsonl'].entries()) {
+    const { outcome } = await write(rows.slice(at * 10, at * 10 + 10), { format })
+    outputs[ids[at]!] = outcome.output!.parts
+  }
+  assert.deepEqual(
+    (await read({ run_ids: ids }, outputs)).map((row) => JSON.parse(row).id),
+    rows.map((row) => JSON.parse(row).id),
+  )
+  await fails({ run_ids: ids }, 'config', /The run 11111111-.* has no readable output/)
+  await fails({ run_ids: ids, run_id: ids[0] }, 'config', /`run_id` and `run_ids` are both given/)
+})
+
 describe('zstd', () => {
   const lines = (rows: string[]): string => rows.map((row) => `${row}\n`).join('')
   const skippable = Buffer.from([0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])

@@ -1,5 +1,5 @@
 /**
- * Describes a file by reading its beginning. Parquet stores its columns at the end, so small Parquet files are read
+ * Describes a file by reading its beginning, and several by the first of them. Parquet stores its columns at the end, so small Parquet files are read
  * whole.
  */
 import type { SourceContext, StreamDescription } from '../contract.ts'
@@ -7,13 +7,19 @@ import { inferColumns, readHead, readHeadLines, toChunks } from '../formats/head
 import type { OpenFile } from '../formats/open-file.ts'
 import { isJson } from '../formats/read-json-lines.ts'
 import { openFile } from './open-file.ts'
-import type { FileSettings } from './settings.ts'
+import { type FileSettings, findPlaces } from './settings.ts'
 
 const HEAD_BYTES = 1024 * 1024
 const MAX_PARQUET_BYTES = 32 * 1024 * 1024
 
+/** How many rows there are is only known of one file. */
 export async function describeFile(context: SourceContext<FileSettings>, stream: string): Promise<StreamDescription> {
-  const file = await openFile(context)
+  const found = await describeFirst(context, stream)
+  return findPlaces(context.config).length === 1 ? found : { ...found, estimated_rows: null }
+}
+
+async function describeFirst(context: SourceContext<FileSettings>, stream: string): Promise<StreamDescription> {
+  const file = await openFile(context, findPlaces(context.config)[0]!)
   const unknown: StreamDescription = { stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null }
   try {
     const head = await readHead(file, file.format === 'parquet' ? MAX_PARQUET_BYTES : HEAD_BYTES)

@@ -5,10 +5,9 @@ import { DamagedPart } from '../../blobs/parts.ts'
 import { ConnectorError, type SourceContext } from '../contract.ts'
 import { type OpenFile, openStream } from '../formats/open-file.ts'
 import { explainRequest, explainStatus } from '../http-failures.ts'
-import { type FileSettings, findPlace } from './settings.ts'
+import type { FilePlace, FileSettings } from './settings.ts'
 
-export async function openFile(context: SourceContext<FileSettings>): Promise<OpenFile> {
-  const place = findPlace(context.config)
+export async function openFile(context: SourceContext<FileSettings>, place: FilePlace): Promise<OpenFile> {
   const { body, name } = 'url' in place ? await openUrl(context, place.url) : await openOutput(context, place.run_id)
   return openStream(body, { name, format: context.config.format, explain })
 }

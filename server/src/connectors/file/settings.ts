@@ -1,6 +1,8 @@
 import Type from 'typebox'
 import { ConnectorError, identity, overridable } from '../contract.ts'
 
+const RUN_ID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+
 export const settings = Type.Object(
   {
     url: Type.Optional(
@@ -16,8 +18,17 @@ export const settings = Type.Object(
     run_id: Type.Optional(
       identity(
         Type.String({
-          pattern: '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$',
+          pattern: RUN_ID,
           description: 'The id of a successful run of this organization whose output is read.',
+        }),
+      ),
+    ),
+    run_ids: Type.Optional(
+      identity(
+        Type.Array(Type.String({ pattern: RUN_ID }), {
+          minItems: 1,
+          maxItems: 100,
+          description: 'The same for several runs: their outputs are read one after the other, in this order.',
         }),
       ),
     ),
@@ -52,21 +63,30 @@ export type FileSettings = Type.Static<typeof settings>
 
 /** One spelling of an address and of an id. User and password in an address are secrets, so they are left out. */
 export function canonicalFile(config: FileSettings): Record<string, unknown> {
-  const place = findPlace(config)
-  const { url, run_id, ...rest } = config
-  if ('run_id' in place) return { ...rest, run_id: place.run_id.toLowerCase() }
-  const address = URL.parse(place.url)
+  const [place] = findPlaces(config)
+  const { url, run_id, run_ids, ...rest } = config
+  if ('run_id' in place!) {
+    const runs = run_ids === undefined ? { run_id: place.run_id.toLowerCase() } : { run_ids: run_ids.map(lower) }
+    return { ...rest, ...runs }
+  }
+  const address = URL.parse(place!.url)
   if (address === null) throw refuse('`url` is not a valid address')
   address.username = address.password = address.hash = ''
   return { ...rest, url: address.href }
 }
 
-/** A rule that the schema cannot express: exactly one of the two places. */
-export function findPlace({ url, run_id }: FileSettings): { url: string } | { run_id: string } {
-  if (url !== undefined && run_id !== undefined)
-    throw refuse('`url` and `run_id` are both given; give only one of them')
-  if (url !== undefined) return { url }
-  if (run_id !== undefined) return { run_id }
+const lower = (text: string): string => text.toLowerCase()
+
+export type FilePlace = { url: string } | { run_id: string }
+
+/** A rule that the schema cannot express: exactly one of the places. The files to read, in order; at least one. */
+export function findPlaces({ url, run_id, run_ids }: FileSettings): FilePlace[] {
+  const given = Object.entries({ url, run_id, run_ids }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
+  if (given.length > 1)
+    throw refuse(`${given.map((name) => `\`${name}\``).join(' and ')} are both given; give only one of them`)
+  if (url !== undefined) return [{ url }]
+  if (run_id !== undefined) return [{ run_id }]
+  if (run_ids !== undefined) return run_ids.map((id) => ({ run_id: id }))
   throw refuse('neither `url` nor `run_id` is given; give one of them')
 }
 

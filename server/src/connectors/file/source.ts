@@ -1,8 +1,8 @@
-import { ConnectorError, type ReadContext, type Reading, type Source } from '../contract.ts'
+import { ConnectorError, type Page, type ReadContext, type Reading, type Source } from '../contract.ts'
 import { isJson, readJsonLines } from '../formats/read-json-lines.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
-import { canonicalFile, type FileSettings, settings } from './settings.ts'
+import { canonicalFile, type FilePlace, type FileSettings, findPlaces, settings } from './settings.ts'
 
 const STREAM = 'rows'
 
@@ -11,7 +11,7 @@ export const fileSource: Source<typeof settings> = {
   name: 'file',
   display_name: 'File',
   description:
-    'Reads a CSV, JSON lines, JSON or Parquet file, plain or compressed with gzip or zstd, from the web or from the output of an earlier run.',
+    'Reads a CSV, JSON lines, JSON or Parquet file, plain or compressed with gzip or zstd, from the web or from the outputs of earlier runs.',
   streams: [STREAM],
   auth_types: ['api_key', 'bearer', 'basic', 'oauth2_client_credentials', 'oauth2_refresh_token'],
   settings,
@@ -23,7 +23,8 @@ export const fileSource: Source<typeof settings> = {
     authentication: { type: 'none', params: {} },
     config: { url: 'https://example.com/people.csv', format: 'csv' },
   },
-  notes: `Give either \`url\` or \`run_id\`. The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
+  notes: `Give one of \`url\`, \`run_id\` and \`run_ids\`. A web server cannot list its files, so there are no globs in a \`url\`; for
+many files in a bucket use [s3](s3.md). The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
 \`_record_id\`. A file compressed with gzip or zstd is recognised by its first bytes, whatever its name. A file on a private address must be allowed by the operator (\`EGRESS_ALLOW\`).
 
 - **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
@@ -47,8 +48,10 @@ it starts over, and nothing of it is visible in the destination before the end.`
         'config',
         `A file has no stream '${stream.slice(0, 100)}'; its one stream is '${STREAM}'`,
       )
-    const file = await openFile(context)
-    await file.close()
+    for (const place of findPlaces(context.config)) {
+      const file = await openFile(context, place)
+      await file.close()
+    }
   },
 
   async listStreams() {
@@ -57,16 +60,24 @@ it starts over, and nothing of it is visible in the destination before the end.`
 
   describe: (context, wanted) => Promise.all(wanted.map((stream) => describeFile(context, stream))),
 
-  outputs: ({ run_id }) => (run_id === undefined ? [] : [run_id]),
+  outputs: ({ run_id, run_ids = [] }) => (run_id === undefined ? run_ids : [run_id, ...run_ids]),
 
   read: openReading,
 }
 
 async function openReading(context: ReadContext<FileSettings>): Promise<Reading> {
-  const file = await openFile(context)
-  if (isJson(file)) {
-    return { columns: null, pages: readJsonLines(file) }
-  }
+  const places = findPlaces(context.config)
+  return places.length === 1 ? readFile(context, places[0]!) : { columns: null, pages: readFiles(context, places) }
+}
+
+async function readFile(context: ReadContext<FileSettings>, place: FilePlace): Promise<Reading> {
+  const file = await openFile(context, place)
+  if (isJson(file)) return { columns: null, pages: readJsonLines(file) }
   const { readTable } = await import('../formats/read-table.ts')
   return readTable(file, { ...context.config, signal: context.signal })
+}
+
+/** They need not have the same columns. */
+async function* readFiles(context: ReadContext<FileSettings>, places: readonly FilePlace[]): AsyncGenerator<Page> {
+  for (const place of places) yield* (await readFile(context, place)).pages
 }
