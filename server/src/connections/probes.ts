@@ -22,7 +22,7 @@ import { findSizeFault } from './config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults, nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
 import { refuse } from './faults.ts'
-import { findReadableParts } from './readable-outputs.ts'
+import { findReadableOutputs } from './readable-outputs.ts'
 import { loadReferences, outputsOf, wantedBy } from './references.ts'
 import {
   type ResolvedDestination,
@@ -223,6 +223,6 @@ async function findOutputs(
   endpoint: ProbedEndpoint,
 ): Promise<ReadableOutputs | null> {
   const wanted = endpoint.type === 'source' ? outputsOf(findSource(endpoint.name), endpoint.config) : []
-  const parts = await findReadableParts(db, actor.organization_id, wanted, visibleDomain(actor))
-  return Object.keys(parts).length === 0 ? null : { parts, blobs: pickBlobSettings(config) }
+  const found = await findReadableOutputs(db, actor.organization_id, wanted, visibleDomain(actor))
+  return Object.keys(found.parts).length === 0 ? null : { ...found, blobs: pickBlobSettings(config) }
 }

@@ -5,33 +5,45 @@
 
 import type { StoredPart } from '../blobs/parts.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
+import type { Column } from '../connectors/contract.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import { visibleDomain } from '../tenancy/visibility.ts'
 
+interface ReadableOutputs {
+  /** By run id. */
+  parts: Record<string, StoredPart[]>
+  /** Of those that are tab-separated text. */
+  columns: Record<string, Column[]>
+}
+
 /**
- * The parts of the requested runs' outputs by run id. Outputs that may not be read are left out, and so is
- * tab-separated text, because its columns were not stored: read as CSV, its first row would be taken for a header and
- * its nulls for text. If a domain is given, only runs of its pipelines count. Whatever a row says, only blobs of that run
- * are returned.
+ * The requested runs' outputs. Those that may not be read are left out, and so is tab-separated text of older versions, whose
+ * columns were not stored: read as CSV, its first row would be taken for a header and its nulls for text. If a domain is
+ * given, only runs of its pipelines count. Whatever a row says, only blobs of that run are returned.
  */
-export async function findReadableParts(
+export async function findReadableOutputs(
   db: Queryable,
   organizationId: string,
   runIds: readonly string[],
   domainId: string | null = null,
-): Promise<Record<string, StoredPart[]>> {
-  if (runIds.length === 0) return {}
-  const rows = await db.query<{ id: string; output_parts: StoredPart[] }>(sql`
-    SELECT id, output_parts FROM runs
+): Promise<ReadableOutputs> {
+  if (runIds.length === 0) return { parts: {}, columns: {} }
+  const rows = await db.query<{ id: string; output_parts: StoredPart[]; output_columns: Column[] | null }>(sql`
+    SELECT id, output_parts, output_columns FROM runs
      WHERE id = ANY(${runIds}::uuid[]) AND organization_id = ${organizationId} AND status = 'success' AND output_parts IS NOT NULL
-       AND output_type <> 'text/tab-separated-values'
+       AND (output_type <> 'text/tab-separated-values' OR output_columns IS NOT NULL)
        AND (${domainId}::uuid IS NULL OR EXISTS (SELECT 1 FROM pipelines p WHERE p.id = runs.pipeline_id AND p.domain_id = ${domainId}))`)
   const own = rows.filter(({ id, output_parts }) =>
     output_parts.every(({ key }) => isOwnPart({ id, organization_id: organizationId }, key)),
   )
-  return Object.fromEntries(own.map(({ id, output_parts }) => [id, output_parts]))
+  return {
+    parts: Object.fromEntries(own.map(({ id, output_parts }) => [id, output_parts])),
+    columns: Object.fromEntries(
+      own.flatMap(({ id, output_columns }) => (output_columns ? [[id, output_columns]] : [])),
+    ),
+  }
 }
 
 /** The first of the runs that does not exist for this actor, or null. */

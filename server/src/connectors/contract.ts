@@ -159,6 +159,8 @@ export interface Context<Settings = Record<string, unknown>> {
 export interface OutputReader {
   /** The parts of the output of a run of this organization, in order, or null if there are none; readParts opens them. */
   parts(runId: string): StoredPart[] | null
+  /** The columns of an output that is tab-separated text; null if it is of another kind. */
+  columns?(runId: string): Column[] | null
   blobs: BlobStore
 }
 

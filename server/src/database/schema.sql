@@ -354,6 +354,7 @@ CREATE TABLE runs (
   finished_at timestamp with time zone,
   output_stored_bytes bigint,
   used_config_id uuid,
+  output_columns jsonb,
   CONSTRAINT runs_pkey PRIMARY KEY (id),
   CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
   CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),

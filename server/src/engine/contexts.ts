@@ -10,14 +10,18 @@ function baseContext(job: Job, host: Host, signal: AbortSignal): Omit<Context, '
     signal,
     egress: host.egress,
     log: host.log,
-    outputs: { parts: (runId) => findParts(job, runId), blobs: host.blobs },
+    outputs: {
+      parts: (runId) => findByRun(job.outputs, runId),
+      columns: (runId) => findByRun(job.output_columns ?? {}, runId),
+      blobs: host.blobs,
+    },
     fault: (point) => host.fault(point),
   }
 }
 
-function findParts({ outputs }: Job, runId: string): Job['outputs'][string] | null {
+function findByRun<T>(found: Record<string, T>, runId: string): T | null {
   const id = runId.toLowerCase()
-  return Object.hasOwn(outputs, id) ? outputs[id]! : null
+  return Object.hasOwn(found, id) ? found[id]! : null
 }
 
 export function fenceContext(job: Job, host: Host, endpoints: Endpoints): FenceContext {

@@ -75,6 +75,8 @@ export interface Job {
   schema: Column[] | null
   /** Outputs that the source may read, by run id. */
   outputs: Record<string, StoredPart[]>
+  /** The columns of those that are tab-separated text. */
+  output_columns?: Record<string, Column[]>
 }
 
 export interface Host {
@@ -109,6 +111,8 @@ export interface Output {
   parts: Part[]
   extension: string
   content_type: string
+  /** Of tab-separated text, which does not say what its columns are. */
+  columns?: Column[]
   size: number
 }
 

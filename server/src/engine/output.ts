@@ -31,7 +31,10 @@ export function outputShape({ destination, destinationConfig }: Endpoints): Outp
 export async function finishOutput(request: OutputRequest): Promise<Output> {
   const { shape, encoding, parts } = request
   const size = parts.reduce((sum, part) => sum + part.size, 0)
-  if (encoding === 'tsv') return { parts, extension: 'tsv', content_type: 'text/tab-separated-values', size }
+  if (encoding === 'tsv') {
+    const columns = request.columns ? { columns: [...request.columns] } : {}
+    return { parts, extension: 'tsv', content_type: 'text/tab-separated-values', size, ...columns }
+  }
   if (shape.format === 'jsonl') {
     return shape.compression === 'gzip'
       ? { parts, extension: 'jsonl.gz', content_type: 'application/gzip', size }

@@ -130,7 +130,12 @@ async function authenticate(authentication: Authentication, { egress, signal, re
 async function openOutputs(outputs: ProbeInput['outputs']): Promise<OutputReader> {
   if (outputs === null) return { parts: () => null, blobs: NO_BLOBS }
   const { openBlobs } = await import('../blobs/open.ts')
-  return { parts: (id) => outputs.parts[id.toLowerCase()] ?? null, blobs: openBlobs(outputs.blobs) }
+  const { parts, columns, blobs } = outputs
+  return {
+    parts: (id) => parts[id.toLowerCase()] ?? null,
+    columns: (id) => columns[id.toLowerCase()] ?? null,
+    blobs: openBlobs(blobs),
+  }
 }
 
 /** A source that names no outputs does not need the blob store, and did not get its credentials. */

@@ -52,6 +52,8 @@ export type ProbedEndpoint =
 export interface ReadableOutputs {
   /** By run id. */
   parts: Record<string, StoredPart[]>
+  /** Of those that are tab-separated text. */
+  columns: Record<string, Column[]>
   blobs: BlobSettings
 }
 

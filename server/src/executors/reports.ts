@@ -14,6 +14,7 @@ import { LONGEST_MESSAGE } from './answers.ts'
 import type { FromExecutor } from './messages.ts'
 
 const MAX_PARTS = 100_000
+const MAX_COLUMNS = 10_000
 const ERROR_CHARACTERS = 4000
 const LONGEST_TOKEN = 256 * 1024
 const EXTENSION = /^[a-z0-9]{1,10}(\.gz)?$/
@@ -82,8 +83,11 @@ function hasPossibleSizes({ key, size, stored_bytes }: Part): boolean {
   return key.endsWith('.zst') && isCount(stored_bytes) && isPossible(size, stored_bytes)
 }
 
-function findOutputFault(run: RunIdentity, { parts, size, extension, content_type }: Output): string | null {
+function findOutputFault(run: RunIdentity, output: Output): string | null {
+  const { parts, size, extension, content_type, columns = [] } = output
   if (!EXTENSION.test(extension) || !CONTENT_TYPE.test(content_type)) return 'the kind of its output'
+  if (columns.length > MAX_COLUMNS || !columns.every(isColumn) || UNSTORABLE.test(JSON.stringify(columns)))
+    return 'the columns of its output'
   const sum = parts.reduce((total, part) => total + part.size, 0)
   return findPartFault(run, parts) ?? (sum === size ? null : 'the size of its output')
 }

@@ -83,6 +83,7 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
            output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
            output_parts = ${output && JSON.stringify(output.parts.map(({ key, size, stored_bytes }) => ({ key, size, stored_bytes })))},
            output_stored_bytes = ${output && sumStored(output.parts)}, output_type = ${output?.content_type ?? null},
+           output_columns = ${output?.columns ? JSON.stringify(output.columns) : null},
            stage_left = ${run.attempt > 1 || output?.parts.some((part) => isConverted(part.key)) === true}
      WHERE ${isHeld(run)}`
   const state =

@@ -1,6 +1,6 @@
 /** Builds the job for an executor from the claimed row and the configuration pinned with it. */
 import { randomUUID } from 'node:crypto'
-import { findReadableParts } from '../connections/readable-outputs.ts'
+import { findReadableOutputs } from '../connections/readable-outputs.ts'
 import { outputsOf } from '../connections/references.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { readKeptColumns } from '../connectors/kept-columns.ts'
@@ -34,7 +34,7 @@ export async function makeJob(attempt: ConfiguredAttempt): Promise<Job> {
     state: keptState(run),
     resume: resumePoint(run),
     schema: keptSchema(run, fingerprint),
-    outputs: await findOutputs(attempt),
+    ...(await findOutputs(attempt)),
   }
 }
 
@@ -71,8 +71,14 @@ const resumePoint = ({ checkpoint, cursor, parts }: ClaimedRun): Job['resume'] =
   checkpoint === 0 ? null : { checkpoint, cursor, parts }
 
 /** Only outputs of the organization's own runs are handed over, and only those that the source names. */
-async function findOutputs({ services, run, pinned }: ConfiguredAttempt): Promise<Job['outputs']> {
+async function findOutputs({
+  services,
+  run,
+  pinned,
+}: ConfiguredAttempt): Promise<Pick<Job, 'outputs' | 'output_columns'>> {
   const { source } = pinned.config
   const wanted = source.custom ? [] : outputsOf(findSource(source.name), source.config)
-  return retryWhileUnavailable(() => findReadableParts(services.db, run.organization_id, wanted))
+  const find = () => findReadableOutputs(services.db, run.organization_id, wanted)
+  const { parts, columns } = await retryWhileUnavailable(find)
+  return { outputs: parts, output_columns: columns }
 }

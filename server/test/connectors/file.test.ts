@@ -463,6 +463,43 @@ it('reads the outputs of several runs one after the other, whatever their format
   await fails({ run_ids: ids, run_id: ids[0] }, 'config', /`run_id` and `run_ids` are both given/)
 })
 
+it('reads an output that is kept as typed rows, every type in the notation of JSON', async () => {
+  const columns: Column[] = [
+    { name: 'id', type: 'int64' },
+    { name: 'ok', type: 'boolean' },
+    { name: 'n', type: 'decimal' },
+    { name: 'f', type: 'float64' },
+    { name: 't', type: 'text', native: { system: 'postgres', type: 'inet' } },
+    { name: 'j', type: 'json' },
+    { name: 'at', type: 'timestamptz' },
+    { name: 'wall', type: 'timestamp' },
+    { name: 'b', type: 'bytes' },
+    { name: 'l', type: 'text[]' },
+    { name: 'm', type: 'int32[]' },
+  ]
+  const rows = [
+    '1\tt\t12345678901234567890.10\t1e-05\ttab\\there \\\\ "q"\t{"a":\\n1.50}\t2026-01-02 03:04:05.5+00\t2026-01-02 03:04:05\t\\\\x00ff\t{a,NULL,"b, \\\\"c","NULL"}\t[0:1]={{1,2},{3,NULL}}',
+    ['2', 'f', 'NaN', '-Infinity', '', '[]', 'infinity', '0044-03-15 00:00:00 BC', '\\\\x', '{}', '{}'].join('\t'),
+    ['3', ...Array<string>(10).fill('\\N')].join('\t'),
+  ]
+  const expected = [
+    '{"id":1,"ok":true,"n":12345678901234567890.10,"f":1e-05,"t":"tab\\there \\\\ \\"q\\"","j":{"a": 1.50},"at":"2026-01-02T03:04:05.5+00:00","wall":"2026-01-02T03:04:05","b":"\\\\x00ff","l":["a",null,"b, \\"c","NULL"],"m":[[1,2],[3,null]]}',
+    '{"id":2,"ok":false,"n":"NaN","f":"-Infinity","t":"","j":[],"at":"infinity","wall":"0044-03-15T00:00:00 BC","b":"\\\\x","l":[],"m":[]}',
+    '{"id":3,"ok":null,"n":null,"f":null,"t":null,"j":null,"at":null,"wall":null,"b":null,"l":null,"m":null}',
+  ]
+  const run_id = '11111111-2222-4333-8444-555555555555'
+  const typed = (text: string) => {
+    const key = 'org/runs/typed.part'
+    const source = { name: 'file', stream: 'rows', config: { run_id } }
+    const outputs = { [run_id]: [{ key, size: Buffer.byteLength(text) }] }
+    const job = bench.job({ source, destination: { name: 'file' } }, { outputs, output_columns: { [run_id]: columns } })
+    return bench.blobs.put(key, Buffer.from(text)).then(() => bench.run(job))
+  }
+  const outcome = await typed(rows.map((row) => `${row}\n`).join(''))
+  assert.deepEqual((await bench.readOutput(outcome)).toString().split('\n').slice(0, -1), expected)
+  await assert.rejects(typed('1\tt\n'), /cannot be read: a row has 2 fields, not 11/)
+})
+
 describe('zstd', () => {
   const lines = (rows: string[]): string => rows.map((row) => `${row}\n`).join('')
   const skippable = Buffer.from([0x5e, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3])

@@ -7,6 +7,7 @@ import type { Sync } from '../../src/connectors/contract.ts'
 import { openEngine } from '../../src/connectors/duckdb.ts'
 import { postgresSource } from '../../src/connectors/postgres/source/source.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
+import { assertSameRows } from '../harness/ledger.ts'
 import { openPostgresBench, type PostgresBench } from '../harness/postgres-bench.ts'
 import { sourceContext } from '../harness/source-context.ts'
 
@@ -414,5 +415,33 @@ describe('source postgres', () => {
       await p.query("INSERT INTO hidden VALUES (3, '2024-01-02')")
       assert.deepEqual(await p.records(await p.bench.run(p.bench.next(first, one))), [{ id: 3 }])
     })
+  })
+})
+
+describe('the output of a run from table to table', () => {
+  let p: PostgresBench
+  before(async () => {
+    p = await openPostgresBench()
+  })
+  after(() => p?.close())
+
+  it('is read by the file source with the same values as the table itself', async () => {
+    await p.query(`CREATE TABLE typed (id int8, price numeric, at timestamptz, wall timestamp, tags text[], doc json, raw bytea, ok boolean, net inet);
+      INSERT INTO typed SELECT g, g / 3.0, now() + g * interval '1.001 second', now(), ARRAY['a,b', NULL, 'q"' || g], '{"a":\n[1.50]}', '\\x00ff', g % 2 = 0, '10.0.0.1'
+        FROM generate_series(1, 500) g; INSERT INTO typed DEFAULT VALUES`)
+    const { bench, config } = p
+    const from = { name: 'postgres', stream: 'public.typed', config }
+    const copied = await bench.run(
+      bench.job({ source: from, destination: { name: 'postgres', config: { ...config, schema: 'copied' } } }),
+    )
+    const { parts, columns, extension } = copied.output!
+    assert.equal(extension, 'tsv')
+    const run_id = '11111111-2222-4333-8444-555555555555'
+    const rows = async (source: Parameters<typeof bench.job>[0]['source'], overrides = {}) => {
+      const outcome = await bench.run(bench.job({ source, destination: { name: 'file' } }, overrides))
+      return (await bench.readOutput(outcome)).toString().split('\n').slice(0, -1)
+    }
+    const overrides = { outputs: { [run_id]: parts }, output_columns: { [run_id]: columns! } }
+    assertSameRows(await rows({ name: 'file', stream: 'rows', config: { run_id } }, overrides), await rows(from))
   })
 })

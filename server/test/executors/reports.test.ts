@@ -1,7 +1,7 @@
 /** A compromised executor: whatever it reports, its run ends correctly and nothing else is touched. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findReadableParts } from '../../src/connections/readable-outputs.ts'
+import { findReadableOutputs } from '../../src/connections/readable-outputs.ts'
 import { sql } from '../../src/database/database.ts'
 import type { Executor, ExecutorPool } from '../../src/executors/pool.ts'
 import { trimError } from '../../src/executors/reports.ts'
@@ -158,12 +158,20 @@ test('an executor is reused only if it says that it may be', async () => {
 test('the output of a run is readable by another run only under its own prefix', async () => {
   const { row } = await supervise((run) => ({ type: 'success', reusable: true, outcome: outcomeOf(run) }))
   const { organization_id, id } = row
-  assert.equal((await findReadableParts(db, organization_id, [id.toUpperCase()]))[id]?.length, 1)
-  assert.deepEqual(await findReadableParts(db, other, [id]), {})
+  assert.equal((await findReadableOutputs(db, organization_id, [id.toUpperCase()])).parts[id]?.length, 1)
+  const nothing = { parts: {}, columns: {} }
+  assert.deepEqual(await findReadableOutputs(db, other, [id]), nothing)
   await db.execute(sql`UPDATE runs SET output_type = 'text/tab-separated-values' WHERE id = ${id}`)
-  assert.deepEqual(await findReadableParts(db, organization_id, [id]), {}, 'nobody knows the columns of typed rows')
+  assert.deepEqual(
+    await findReadableOutputs(db, organization_id, [id]),
+    nothing,
+    'nobody knows the columns of these rows',
+  )
+  const columns = [{ name: 'id', type: 'int64' }]
+  await db.execute(sql`UPDATE runs SET output_columns = ${JSON.stringify(columns)} WHERE id = ${id}`)
+  assert.deepEqual((await findReadableOutputs(db, organization_id, [id])).columns, { [id]: columns })
   await db.execute(sql`UPDATE runs SET output_type = 'application/x-ndjson' WHERE id = ${id}`)
   await db.execute(sql`
     UPDATE runs SET output_parts = ${JSON.stringify([{ key: `${other}/runs/${id}/1-1.part`, size: 1 }])} WHERE id = ${id}`)
-  assert.deepEqual(await findReadableParts(db, organization_id, [id]), {})
+  assert.deepEqual(await findReadableOutputs(db, organization_id, [id]), nothing)
 })

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findReadableParts } from '../../src/connections/readable-outputs.ts'
+import { findReadableOutputs } from '../../src/connections/readable-outputs.ts'
 import { type Queryable, type Statement, script, sql } from '../../src/database/database.ts'
 import { nextAvailableMs } from '../../src/runs/claim.ts'
 import { packLogs } from '../../src/runs/log-packing.ts'
@@ -120,7 +120,7 @@ test('a page far down costs as much as the first', async () => {
 const RUN = { organization_id: organization } as never
 const questions: Record<string, (db: Queryable) => Promise<unknown>> = {
   'the output of a run by its id': (db) =>
-    findReadableParts(db, organization, ['00000000-0000-4000-8000-00000000ffff']),
+    findReadableOutputs(db, organization, ['00000000-0000-4000-8000-00000000ffff']),
   'what an organization stores': (db) =>
     findQuotaFault({ db: { control: db }, config: { ORG_STORAGE_GB: 1 } } as unknown as WorkerServices, RUN, []),
   'the next back-off': nextAvailableMs,

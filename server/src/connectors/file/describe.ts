@@ -8,6 +8,7 @@ import type { OpenFile } from '../formats/open-file.ts'
 import { isJson } from '../formats/read-json-lines.ts'
 import { openFile } from './open-file.ts'
 import { type FileSettings, findPlaces } from './settings.ts'
+import { describeTyped } from './typed-output.ts'
 
 const HEAD_BYTES = 1024 * 1024
 const MAX_PARQUET_BYTES = 32 * 1024 * 1024
@@ -19,7 +20,10 @@ export async function describeFile(context: SourceContext<FileSettings>, stream:
 }
 
 async function describeFirst(context: SourceContext<FileSettings>, stream: string): Promise<StreamDescription> {
-  const file = await openFile(context, findPlaces(context.config)[0]!)
+  const place = findPlaces(context.config)[0]!
+  const typed = 'run_id' in place ? describeTyped(context, stream, place.run_id) : null
+  if (typed) return typed
+  const file = await openFile(context, place)
   const unknown: StreamDescription = { stream, columns: null, primary_key: [], cursor_fields: [], estimated_rows: null }
   try {
     const head = await readHead(file, file.format === 'parquet' ? MAX_PARQUET_BYTES : HEAD_BYTES)

@@ -39,7 +39,7 @@ async function openOutput(
   if (!parts) {
     throw new ConnectorError(
       'config',
-      `The run ${runId} has no readable output; choose a successful run of this organization whose output is JSON lines, CSV or Parquet.`,
+      `The run ${runId} has no readable output; choose a successful run of this organization that kept its output.`,
     )
   }
   return { body: Readable.from(readParts(outputs.blobs, parts)), name: '' }

@@ -3,6 +3,7 @@ import { isJson, readJsonLines } from '../formats/read-json-lines.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
 import { canonicalFile, type FilePlace, type FileSettings, findPlaces, settings } from './settings.ts'
+import { describeTyped, readTypedOutput } from './typed-output.ts'
 
 const STREAM = 'rows'
 
@@ -38,6 +39,9 @@ many files in a bucket use [s3](s3.md). The one stream is \`${STREAM}\`: every r
   hex digits, nested values as JSON. NaN and the infinities are the strings \`NaN\`, \`Infinity\` and \`-Infinity\`, because JSON has no
   such numbers.
 
+An output that is kept as typed rows (tab-separated text, what one table gave to another) is read with the columns and types it
+was written with; one that an older version kept is not, because its columns were not stored.
+
 CSV and Parquet are first copied to a temporary file on the worker. A read cannot resume in the middle: after a lost worker
 it starts over, and nothing of it is visible in the destination before the end.`,
 
@@ -49,6 +53,7 @@ it starts over, and nothing of it is visible in the destination before the end.`
         `A file has no stream '${stream.slice(0, 100)}'; its one stream is '${STREAM}'`,
       )
     for (const place of findPlaces(context.config)) {
+      if ('run_id' in place && describeTyped(context, STREAM, place.run_id)) continue
       const file = await openFile(context, place)
       await file.close()
     }
@@ -71,6 +76,8 @@ async function openReading(context: ReadContext<FileSettings>): Promise<Reading>
 }
 
 async function readFile(context: ReadContext<FileSettings>, place: FilePlace): Promise<Reading> {
+  const rows = 'run_id' in place ? readTypedOutput(context, place.run_id) : null
+  if (rows) return rows
   const file = await openFile(context, place)
   if (isJson(file)) return { columns: null, pages: readJsonLines(file) }
   const { readTable } = await import('../formats/read-table.ts')
