@@ -10,7 +10,7 @@
  */
 import './lib/help.ts'
 import { fork } from 'node:child_process'
-import { createReadStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createReadStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
@@ -32,6 +32,7 @@ interface Task {
   folder: string
   measure: string
   config: Record<string, unknown>
+  rows: number
 }
 
 interface Figure {
@@ -48,7 +49,7 @@ async function bare(format: string, folder: string, threads?: number): Promise<v
   await runBareQuery(`COPY (SELECT * FROM ${read}) TO '${folder}/bare.parquet' (FORMAT parquet)`, threads)
 }
 
-async function ours(format: string, { folder, config }: Task): Promise<void> {
+async function ours(format: string, { folder, config, rows }: Task): Promise<void> {
   const bench = await openRunBench()
   const file = path.join(folder, `rows.${format}`)
   const blobs = {
@@ -60,8 +61,9 @@ async function ours(format: string, { folder, config }: Task): Promise<void> {
   }
   const source = { name: 'file', stream: 'rows', config: { run_id: runId, format } }
   const destination = { name: 's3', config: { ...config, format: 'parquet', prefix: `${process.pid}/` } }
-  const outputs = { [runId]: [{ key: 'rows', size: 0 }] }
-  await bench.run(bench.job({ source, destination }, { outputs }), { blobs })
+  const outputs = { [runId]: [{ key: 'rows', size: statSync(file).size }] }
+  const { records_read } = await bench.run(bench.job({ source, destination }, { outputs }), { blobs })
+  if (records_read !== rows) throw new Error(`${records_read} rows were read, not ${rows}`)
   await bench.close()
 }
 
@@ -109,7 +111,7 @@ async function compare(): Promise<void> {
       const taken: Record<string, Figure[]> = { bare: [], thread: [], ours: [] }
       for (let time = 0; time < Number(values.times); time += 1)
         for (const whose of Object.keys(taken))
-          taken[whose]!.push(await measureApart({ folder, config, measure: `${whose} ${format}` }))
+          taken[whose]!.push(await measureApart({ folder, config, rows, measure: `${whose} ${format}` }))
       const ms = (whose: string): number => median(taken[whose]!.map((figure) => figure.ms))
       report(
         `file ${format} → s3 parquet`,

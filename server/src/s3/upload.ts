@@ -20,7 +20,13 @@ const UPLOADS_AT_ONCE = 2
 const DELETE_BATCH = 1000
 const ANSWER_BYTES = 1024 * 1024
 
-export function createObjectWriter(client: S3Client, key: string, headers: Record<string, string> = {}): ObjectWriter {
+/** `cleaner` sends what has to be sent even after the client's signal was aborted. */
+export function createObjectWriter(
+  client: S3Client,
+  key: string,
+  headers: Record<string, string> = {},
+  cleaner = client,
+): ObjectWriter {
   let gathered: Uint8Array[] = []
   let gatheredBytes = 0
   let size = 0
@@ -44,7 +50,7 @@ export function createObjectWriter(client: S3Client, key: string, headers: Recor
   const abort = async (): Promise<void> => {
     gathered = []
     await Promise.allSettled(etags)
-    if (uploadId) await drain(client.send({ method: 'DELETE', key, query: { uploadId } })).catch(() => undefined)
+    if (uploadId) await drain(cleaner.send({ method: 'DELETE', key, query: { uploadId } })).catch(() => undefined)
   }
   return {
     async write(chunk) {

@@ -95,6 +95,18 @@ describe('objects', () => {
     assertSameRows(await readTarget(configOf()), large)
   })
 
+  it('leave nothing behind when the run is cancelled in the middle of an upload', async () => {
+    const large = Array.from({ length: 60 }, (_, at) => `{"id":${at},"text":"${'x'.repeat(500_000)}"}`)
+    let attempt: Attempt | null = null
+    server.intercept = (request) => {
+      if (request.url!.includes('partNumber=2')) attempt!.cancel()
+      return false
+    }
+    attempt = start(jobOf(large))
+    await assert.rejects(attempt.done, /cancelled/)
+    assert.equal(server.uploads.size, 0)
+  })
+
   it('are cut by their bytes, so that a checkpoint that arrives in other pages is the same objects', async () => {
     const large = Array.from({ length: 100 }, (_, at) => `{"id":${at},"text":"${String(at % 10).repeat(500_000)}"}`)
     const job = jobOf(large, { source: { pageRecords: 7 } })
@@ -159,6 +171,14 @@ describe('the manifest', () => {
       assertSameRows(await readTarget(configOf()), plainRows(5))
       await assertNothingLeft()
     }
+  })
+
+  it('does not remember what was deleted long ago', async () => {
+    const { pipeline_id } = jobOf([])
+    const jobs = [1, 2, 3, 4].map(() => jobOf(plainRows(5), { pipeline_id }))
+    for (const job of jobs) await run(job)
+    const { replaced } = (await readManifest(configOf())) as unknown as { replaced: string[] }
+    assert.deepEqual(replaced, [`rows/${jobs[2]!.run_id}-1-1-1.jsonl`])
   })
 
   it('never lists a run that died, and the next run removes what it left', async () => {

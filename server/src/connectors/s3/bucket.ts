@@ -18,34 +18,41 @@ const ANSWER_MS = 120_000
 /** People wait for a check. */
 const CHECK_PATIENCE_MS = 3000
 const RUN_PATIENCE_MS = 90_000
+const CLEANING_MS = 1500
 /** Beyond this a listing is not a table any more, and one that never ends is an attack. */
 const MOST_LISTED = 10_000_000
 
 type BucketContext = Pick<Context<ConnectionSettings>, 'config' | 'egress' | 'signal'>
 
+function openClient({ config, egress, signal }: BucketContext, patienceMs: number): S3Client {
+  const transport = async ({ method, url, headers, body, large }: S3Request): Promise<S3Answer> =>
+    egress.stream(url, {
+      method,
+      headers,
+      signal,
+      maxRedirects: 0,
+      decompress: false,
+      ...(body === undefined ? {} : { body }),
+      ...(large ? {} : { timeoutMs: ANSWER_MS }),
+    })
+  const isFinal = (error: Error): boolean =>
+    error instanceof EgressRefused ||
+    (error instanceof EgressFailed && (error.reason === 'request' || error.reason === 'too_large'))
+  return createS3Client(placeOf(config), { transport, isFinal, signal, patienceMs })
+}
+
 export class Bucket {
   readonly client: S3Client
   readonly side: Side
   readonly signal: AbortSignal
+  readonly #context: BucketContext
 
-  constructor({ config, egress, signal }: BucketContext, side: Side, patience: 'check' | 'run') {
-    const transport = async ({ method, url, headers, body, large }: S3Request): Promise<S3Answer> =>
-      egress.stream(url, {
-        method,
-        headers,
-        signal,
-        maxRedirects: 0,
-        decompress: false,
-        ...(body === undefined ? {} : { body }),
-        ...(large ? {} : { timeoutMs: ANSWER_MS }),
-      })
-    const isFinal = (error: Error): boolean =>
-      error instanceof EgressRefused ||
-      (error instanceof EgressFailed && (error.reason === 'request' || error.reason === 'too_large'))
+  constructor(context: BucketContext, side: Side, patience: 'check' | 'run') {
     const patienceMs = patience === 'check' ? CHECK_PATIENCE_MS : RUN_PATIENCE_MS
-    this.client = createS3Client(placeOf(config), { transport, isFinal, signal, patienceMs })
+    this.client = openClient(context, patienceMs)
     this.side = side
-    this.signal = signal
+    this.signal = context.signal
+    this.#context = context
   }
 
   async *list(request: ListRequest): AsyncGenerator<S3Object> {
@@ -76,7 +83,11 @@ export class Bucket {
   }
 
   writer(key: string, headers: Record<string, string>): ObjectWriter {
-    const writer = createObjectWriter(this.client, key, headers)
+    const writer = createObjectWriter(this.client, key, headers, {
+      ...this.client,
+      // A run that was cancelled still removes what it has uploaded.
+      send: (call) => openClient({ ...this.#context, signal: AbortSignal.timeout(CLEANING_MS) }, 0).send(call),
+    })
     return {
       write: (chunk) => this.#explained('write', key, () => writer.write(chunk)),
       finish: () => this.#explained('write', key, () => writer.finish()),

@@ -30,9 +30,9 @@ export async function openLoad(given: LoadContext<DestinationSettings>): Promise
     target: targetOf(given.config, given.stream),
     writer: { run_id, seq, attempt, installation },
   }
-  const { columns } = await sweepEarlier(context)
+  const found = await sweepEarlier(context)
   await context.bucket.put(`${notesOf(context)}begun`, '')
-  const batch = new BatchWriter(context, columns)
+  const batch = new BatchWriter(context, found.columns)
   /** The notes of checkpoints that this attempt loaded. */
   const notes = new Map<number, ManifestObject[]>()
   return {
@@ -49,7 +49,7 @@ export async function openLoad(given: LoadContext<DestinationSettings>): Promise
     async publish(last) {
       await batch.close()
       const objects = await collectNotes(context, last, notes)
-      const manifest = await publishObjects(context, objects, batch)
+      const manifest = await publishObjects(context, { objects, batch, deleted: new Set(found.replaced) })
       await given.fault('s3:published')
       await sweepOwn(context, manifest)
     },
@@ -90,11 +90,16 @@ async function readNote({ bucket, run_id, target }: ObjectWriterContext, key: st
   throw new ConnectorError('destination', 'A note of this run was changed by somebody else; run again.')
 }
 
-async function publishObjects(
-  context: ObjectWriterContext,
-  objects: ManifestObject[],
-  { columns }: BatchWriter,
-): Promise<Manifest> {
+interface Publication {
+  objects: ManifestObject[]
+  batch: BatchWriter
+  /** What earlier runs replaced, and this one has deleted when it began. */
+  deleted: ReadonlySet<string>
+}
+
+async function publishObjects(context: ObjectWriterContext, publication: Publication): Promise<Manifest> {
+  const { objects, deleted } = publication
+  const { columns } = publication.batch
   const { bucket, target, pipeline_id, run_id, reading, writer, sync, log, config, schema } = context
   const replaces = sync.write === 'replace'
   if (objects.length === 0 && replaces && !sync.allow_empty) {
@@ -117,9 +122,10 @@ async function publishObjects(
         ...found,
         columns: kept ?? found.columns,
         objects: replaces ? objects : [...others, ...objects],
-        replaced: replaces
-          ? [...found.replaced, ...others.map(({ key }) => key)].filter((key) => !listed.has(key))
-          : [],
+        replaced: [
+          ...found.replaced.filter((key) => !deleted.has(key)),
+          ...(replaces ? others.map(({ key }) => key) : []),
+        ].filter((key) => !listed.has(key)),
       }
     },
   })

@@ -1,4 +1,4 @@
-import { ConnectorError, type Source } from '../../contract.ts'
+import { ConnectorError, type Source, type StreamDescription } from '../../contract.ts'
 import { compileGlob } from '../../formats/glob.ts'
 import { Bucket } from '../bucket.ts'
 import { shorten } from '../failures.ts'
@@ -54,9 +54,12 @@ export const s3Source: Source<typeof settings> = {
 
   listStreams: (context) => listFolders(new Bucket(context, 'source', 'check'), context.config),
 
-  describe(context, streams) {
+  async describe(context, streams) {
     const bucket = new Bucket(context, 'source', 'check')
-    return Promise.all(streams.map((stream) => describeStream(bucket, context, stream)))
+    const found: StreamDescription[] = []
+    // One after the other: each may need a DuckDB and a temporary file.
+    for (const stream of streams) found.push(await describeStream(bucket, context, stream))
+    return found
   },
 
   async read(context) {
