@@ -11,12 +11,14 @@ export function duckdbWasOpened(): boolean {
   return opened
 }
 
+const MEMORY_MB = 256
+
 export interface Engine {
   connection: DuckDBConnection
   close(): void
 }
 
-export async function openEngine(folder: string, signal: AbortSignal): Promise<Engine> {
+export async function openEngine(folder: string, signal: AbortSignal, memoryMb = MEMORY_MB): Promise<Engine> {
   opened = true
   const { DuckDBInstance } = await import('@duckdb/node-api')
   signal.throwIfAborted()
@@ -25,7 +27,7 @@ export async function openEngine(folder: string, signal: AbortSignal): Promise<E
   const interrupt = (): void => connection.interrupt()
   signal.addEventListener('abort', interrupt)
   const settings = [
-    "SET memory_limit = '256MB'",
+    `SET memory_limit = '${memoryMb}MB'`,
     'SET threads = 1',
     'SET preserve_insertion_order = true',
     `SET temp_directory = ${quoteText(folder)}`,

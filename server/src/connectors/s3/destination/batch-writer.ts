@@ -22,6 +22,9 @@ import { Spool } from './spool.ts'
 /** Of lines. Small enough that conversion and upload begin while the checkpoint still goes on. */
 const OBJECT_BYTES = 32 * 1024 * 1024
 
+/** Enough for one object after another; a run may have a second engine, which reads a file. */
+const ENGINE_MB = 96
+
 export class BatchWriter {
   readonly columns: ObjectColumns
   readonly #context: ObjectWriterContext
@@ -69,9 +72,7 @@ export class BatchWriter {
 
   async close(): Promise<void> {
     await this.#uploading.catch(() => undefined)
-    const engine = this.#engine
-    this.#engine = null
-    if (engine) (await engine.catch(() => null))?.close()
+    await this.#closeEngine()
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
     this.#folder = null
   }
@@ -138,10 +139,18 @@ export class BatchWriter {
       }
       await spool.remove()
     }
+    await this.#closeEngine()
+  }
+
+  /** DuckDB gives memory back when it is closed. */
+  async #closeEngine(): Promise<void> {
+    const engine = this.#engine
+    this.#engine = null
+    if (engine) (await engine.catch(() => null))?.close()
   }
 
   #openEngine(): Promise<Engine> {
-    this.#engine ??= openEngine(this.#folder!, this.#context.signal)
+    this.#engine ??= openEngine(this.#folder!, this.#context.signal, ENGINE_MB)
     return this.#engine
   }
 }
