@@ -83,7 +83,7 @@ ${JSON.stringify(BULK_EXAMPLE, null, 2)}
 \`\`\`
 
 - \`config\` is that of one pipeline, but its source has no \`stream\`.
-- \`streams\` is a list of names, \`"all"\`, or a pattern in which \`*\` stands for any characters and \`?\` for one. At most 500 pipelines
+- \`streams\` is a list of names, \`"all"\`, or a pattern: \`*\` stands for any characters, \`?\` for one, \`{a,b}\` for either. At most 500 pipelines
   are created at once.
 - \`table_pattern\` names the target tables. \`{stream}\` is the last part of the stream's name, \`{schema}\` what is before it,
   \`{source}\` the source. Two streams that would share a table are refused.

@@ -1,9 +1,10 @@
 /** Which streams of a source a bulk creation means, and what their descriptions say about keys and cursors. */
 import { nameStreams } from '../connections/endpoint-faults.ts'
 import { describeEach, listConnectorStreams, type ProbeServices } from '../connections/probes.ts'
+import { ConnectorError } from '../connectors/contract.ts'
+import { compileGlob, type Glob } from '../connectors/formats/glob.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import type { Actor } from '../tenancy/actor.ts'
-import { matchesGlob } from './glob.ts'
 
 /** Some by name, all, or those whose name matches a pattern with * and ?. */
 export type StreamChoice = string[] | 'all' | { pattern: string }
@@ -41,7 +42,9 @@ export async function chooseStreams(chooser: Chooser, choice: StreamChoice, sync
     const { services, actor, source, signal } = chooser
     const listed = await listConnectorStreams(services, actor, { source }, signal)
     if (!listed.success) return failed(`config.source: ${listed.message}`)
-    streams = choice === 'all' ? listed.streams : listed.streams.filter((each) => matchesGlob(choice.pattern, each))
+    const matches = choice === 'all' ? () => true : compilePattern(choice.pattern)
+    if (matches === null) return failed('streams.pattern: has too many alternatives; use several requests')
+    streams = listed.streams.filter(matches)
     if (streams.length === 0) return failed(describeNone(choice, listed.streams))
     if (streams.length > MAX_CHOSEN)
       return failed(
@@ -50,6 +53,16 @@ export async function chooseStreams(chooser: Chooser, choice: StreamChoice, sync
   }
   if (!needsSuggestions(sync)) return { streams, suggestions: null, problem: null }
   return suggest(chooser, streams)
+}
+
+/** Null if it stands for too many patterns. */
+function compilePattern(pattern: string): Glob | null {
+  try {
+    return compileGlob(pattern)
+  } catch (error) {
+    if (error instanceof ConnectorError) return null
+    throw error
+  }
 }
 
 function describeNone(choice: 'all' | { pattern: string }, known: readonly string[]): string {

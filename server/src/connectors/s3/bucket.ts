@@ -21,6 +21,7 @@ const RUN_PATIENCE_MS = 90_000
 const CLEANING_MS = 1500
 /** Beyond this a listing is not a table any more, and one that never ends is an attack. */
 const MOST_LISTED = 10_000_000
+const FULL_PAGE = 1000
 
 type BucketContext = Pick<Context<ConnectionSettings>, 'config' | 'egress' | 'signal'>
 
@@ -36,8 +37,7 @@ function openClient({ config, egress, signal }: BucketContext, patienceMs: numbe
       ...(large ? {} : { timeoutMs: ANSWER_MS }),
     })
   const isFinal = (error: Error): boolean =>
-    error instanceof EgressRefused ||
-    (error instanceof EgressFailed && (error.reason === 'request' || error.reason === 'too_large'))
+    error instanceof EgressRefused || (error instanceof EgressFailed && !error.transient)
   return createS3Client(placeOf(config), { transport, isFinal, signal, patienceMs })
 }
 
@@ -64,7 +64,8 @@ export class Bucket {
     for (let listed = 0; listed <= MOST_LISTED; ) {
       const { value, done } = await this.#explained('list', request.prefix, () => pages.next())
       if (done) return
-      listed += value.objects.length + value.folders.length
+      // A page without entries counts as a full one, or a listing of such pages would never end.
+      listed += value.objects.length + value.folders.length || FULL_PAGE
       yield value
     }
     throw new ConnectorError(
