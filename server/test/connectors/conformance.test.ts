@@ -1,10 +1,14 @@
-/** Every connector of the registry against the suites in test/harness. A new one only needs its fixture. */
+/**
+ * Every connector of the registry against the suites in test/harness. A new one only needs its fixture. One that takes minutes
+ * has a file of its own, conformance-<name>.test.ts, so that two of them run at the same time.
+ */
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
 import { it } from 'node:test'
-import { destinations, sources } from '../../src/connectors/registry.ts'
-import { testConnectors } from '../harness/conformance-suite.ts'
+import { sources } from '../../src/connectors/registry.ts'
+import { testConnectors, testRegistered } from '../harness/conformance-suite.ts'
 
-await testConnectors({ sources, destinations, load: (name) => import(`./fixtures/${name}.ts`) })
+await testRegistered((name) => !existsSync(new URL(`conformance-${name}.test.ts`, import.meta.url)))
 
 it('an unavailable system is skipped, and one line says why', async () => {
   const lines: string[] = []

@@ -1,6 +1,7 @@
 /** Runs the suites over connectors and their fixtures; those of an unavailable system are skipped, with a reason. */
 import { describe } from 'node:test'
 import type { Destination, Source } from '../../src/connectors/contract.ts'
+import { destinations, sources } from '../../src/connectors/registry.ts'
 import type { OpenDestinationFixture, OpenSourceFixture } from './conformance.ts'
 import { testDestination } from './destination-suite.ts'
 import { testSource } from './source-suite.ts'
@@ -22,8 +23,8 @@ export interface ConformanceOptions {
 }
 
 export async function testConnectors(options: ConformanceOptions): Promise<void> {
-  const { sources, destinations, load, print = console.log } = options
-  const names = new Set([...sources, ...destinations].map(({ name }) => name))
+  const { load, print = console.log } = options
+  const names = new Set([...options.sources, ...options.destinations].map(({ name }) => name))
   for (const name of names) {
     const fixtures = await load(name)
     const reason = await findAbsence(fixtures)
@@ -32,12 +33,21 @@ export async function testConnectors(options: ConformanceOptions): Promise<void>
       continue
     }
     describe(name, () => {
-      for (const source of sources.filter((each) => each.name === name))
+      for (const source of options.sources.filter((each) => each.name === name))
         testSource(source, requireFixture(fixtures.source, name, 'source'))
-      for (const destination of destinations.filter((each) => each.name === name))
+      for (const destination of options.destinations.filter((each) => each.name === name))
         testDestination(destination, requireFixture(fixtures.destination, name, 'destination'))
     })
   }
+}
+
+/** Connectors of the registry by name, with the fixtures in test/connectors/fixtures. */
+export function testRegistered(has: (name: string) => boolean): Promise<void> {
+  return testConnectors({
+    sources: sources.filter(({ name }) => has(name)),
+    destinations: destinations.filter(({ name }) => has(name)),
+    load: (name) => import(`../connectors/fixtures/${name}.ts`),
+  })
 }
 
 export async function findAbsence({ unavailable }: Fixtures): Promise<string | null> {
