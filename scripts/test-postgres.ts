@@ -19,7 +19,7 @@ const FILES = [
   ...['connections', 'http', 'identity', 'pipelines', 'runs', 'scheduler', 'tenancy', 'webhooks'].map(
     (folder) => `server/test/${folder}/*.test.ts`,
   ),
-  'server/test/connectors/{conformance,postgres-*}.test.ts',
+  'server/test/connectors/{conformance-postgres,postgres-*}.test.ts',
   'server/test/database/{database,key-rotation,listener,migrate,sql}.test.ts',
 ]
 const ROOT = path.resolve(import.meta.dirname, '..')
