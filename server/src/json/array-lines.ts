@@ -43,9 +43,9 @@ class ArrayScan {
   #previous = 0
   #blank = false
 
-  /** What the chunk adds to the lines: never more bytes than it has. */
+  /** What the chunk adds to the lines: its bytes, and at most one for a blank at the end of the chunk before. */
   take(chunk: Buffer): Buffer {
-    const out = Buffer.allocUnsafe(chunk.length)
+    const out = Buffer.allocUnsafe(chunk.length + 1)
     let length = 0
     for (let at = 0; at < chunk.length; at++) {
       let byte = chunk[at]!

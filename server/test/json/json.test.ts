@@ -21,6 +21,11 @@ test('an array is cut into the objects that JSON.parse finds, wherever its chunk
   await fc.assert(fc.asyncProperty(jsonTexts.damaged, chunkBytes, agreeOnArrays), { numRuns: 1000 })
 })
 
+test('two values with a blank between them stay apart, wherever a chunk begins', async () => {
+  for (const text of ['[{"a": null\n- }]', '[{"a": 1 2}]', '[{"a": "b" c}]', '[{"a": [1 \t\n 2]}]'])
+    for (let chunkBytes = 1; chunkBytes <= text.length; chunkBytes++) await agreeOnArrays(text, chunkBytes)
+})
+
 test('edge cases of numbers, escapes, words and brackets are judged like JSON.parse judges them', () => {
   const texts = [
     '0', '-0', '01', '1.', '.1', '1e5', '1e', '-', '1E+5', '"\\u12g4"', '"\\x"', '"\\u1234"', 'true', 'tru', 'nulll', '[1,]',
