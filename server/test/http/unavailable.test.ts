@@ -19,7 +19,8 @@ const create = () => app.call('POST', '/api/domains', { as: person, body: { name
 async function failWith(code: string): Promise<void> {
   await db.execute(
     script(`CREATE OR REPLACE FUNCTION fail_on_purpose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '${code}'; END $$;
-            CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON domains FOR EACH ROW EXECUTE FUNCTION fail_on_purpose()`),
+            DROP TRIGGER IF EXISTS fail ON domains;
+            CREATE TRIGGER fail BEFORE INSERT ON domains FOR EACH ROW EXECUTE FUNCTION fail_on_purpose()`),
   )
 }
 

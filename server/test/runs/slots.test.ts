@@ -65,6 +65,23 @@ function openWatchedSlots() {
     })
     return { reached: reached.promise, release: gate.resolve }
   }
+  /** The next statement with this text waits for `execute`, and its answer for `release`. */
+  const holdTwice = (part: string) => {
+    const [reached, start, executed, gate] = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+    handlers.set(part, async (answer) => {
+      reached!.resolve()
+      await start!.promise
+      const result = await answer()
+      executed!.resolve()
+      await gate!.promise
+      return result
+    })
+    const execute = () => {
+      start!.resolve()
+      return executed!.promise
+    }
+    return { reached: reached!.promise, execute, release: gate!.resolve }
+  }
   /** The next statement with this text is executed, but its answer is lost. */
   const lose = (part: string): Promise<void> =>
     new Promise((resolve) => {
@@ -74,7 +91,7 @@ function openWatchedSlots() {
         throw Object.assign(new Error('connection lost'), { code: 'ECONNRESET' })
       })
     })
-  return { slots, hold, lose }
+  return { slots, hold, holdTwice, lose }
 }
 
 const seen = (part: string, hold: ReturnType<typeof openWatchedSlots>['hold']) => {
@@ -85,14 +102,14 @@ const seen = (part: string, hold: ReturnType<typeof openWatchedSlots>['hold']) =
 const slow = { dummy: { records: 50, delay_ms: 10 } }
 
 test('a run whose claim is answered while unknown runs are released is not one of them', async () => {
-  const { slots, hold, lose } = openWatchedSlots()
+  const { slots, hold, holdTwice, lose } = openWatchedSlots()
   await engine.trigger(await engine.createPipeline({}))
-  const ended = hold(END, 'after')
-  const loaded = seen(LOAD, hold)
+  const ended = holdTwice(END)
   slots.fill()
-  await loaded
-  const second = await engine.trigger(await engine.createPipeline(slow))
   await ended.reached
+  // The end of the first run claims the second.
+  const second = await engine.trigger(await engine.createPipeline(slow))
+  await ended.execute()
   const lost = lose(CLAIM)
   slots.fill()
   await lost
