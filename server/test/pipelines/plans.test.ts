@@ -29,13 +29,14 @@ const filters: Record<string, PipelineFilter> = {
   'a small domain': { domain_id: domain },
   'a rare source and a common status': { source: 'postgres', status: 'success' },
 }
-// A page of a hundred rows, each with its activity. Sorted otherwise than its index, a filter reads what matches it.
+// A page of a hundred rows, each with its activity. Sorted otherwise than its index, a filter reads what matches it, or goes
+// through the order until it has a page; reading everything would be ten times as much.
 for (const [name, filter] of Object.entries(filters))
   for (const sort of ['-created_at', 'name', '-last_run_at', 'next_run_at'] as const)
     test(`pipelines by ${name}, sorted by ${sort}, read little`, async () => {
       const { items, pages, counted } = await countPages(filter, sort)
       assert.ok(items > 0)
-      const most = sort === '-created_at' && Object.keys(filter).length < 2 ? 4000 : 25_000
+      const most = sort === '-created_at' && Object.keys(filter).length < 2 ? 4000 : 40_000
       assert.ok(pages < most, `${pages} pages`)
       // The total is counted to ten thousand.
       assert.ok(counted < pages + 45_000, `${counted} pages with the total`)
