@@ -15,6 +15,9 @@ const database = await cloneDatabase()
 test.after(() => database.drop())
 const { db } = database
 const organizationId = await fill(db)
+/** PostgreSQL 16 and later show the plan that is kept for any value. */
+const explainsAnyValue =
+  (await db.first(sql`SELECT 1 WHERE current_setting('server_version_num')::int >= 160000`)) !== null
 const actor = { organization_id: organizationId } as Actor
 
 const pages = [
@@ -94,7 +97,7 @@ async function assertIndexed<T extends { rows: unknown[] }>(list: (db: Queryable
   })
   for (const { text, values } of statements) {
     await assertNoSequentialScan({ text: `EXPLAIN (FORMAT JSON) ${text}`, values, name: '' })
-    await assertNoSequentialScan(script(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`))
+    if (explainsAnyValue) await assertNoSequentialScan(script(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`))
   }
   return result
 }
