@@ -2,7 +2,7 @@
  * The connector contract: what a source and a destination declare and do. Read this file first; docs/connectors.md
  * walks through writing one.
  *
- * Records travel as **pages**: bytes that hold whole records, in one of two encodings. A page is not parsed on its
+ * Records travel as **pages**: bytes that hold whole records, in an encoding. A page is not parsed on its
  * way unless its content is needed, so rows can go from table to table without ever becoming JSON.
  *
  *   ndjson   one JSON object per line. Every source can produce it and every destination accepts it.
@@ -10,6 +10,9 @@
  *            return, backspace, form feed, vertical tab and backslash are written \t \n \r \b \f \v \\, so that a raw tab
  *            always ends a field and a raw newline a row. PostgreSQL's COPY, MySQL's LOAD DATA, ClickHouse's
  *            TabSeparated and DuckDB can read it (types/tsv.ts).
+ *
+ * A source that has a whole file (CSV, JSON lines) may give it as a table instead of pages. A destination that can take it
+ * converts it to one Parquet file, whose bytes then travel as pages that are cut anywhere.
  *
  * The text of a value is fixed by the type of its column. It is the same in both encodings, except where JSON has its own
  * notation: true and false, numbers, null, nested values for `json`, arrays for lists, and the T of ISO 8601 in times.
@@ -32,6 +35,10 @@
  * A destination lists the encodings it accepts, best first; the engine picks the first one that the source can
  * produce.
  *
+ * Two ends of the same system may skip that text. If nobody but the destination will ever see the rows, because the run
+ * keeps no output, a reading may offer the same rows in the system's **native form** too (`NativeForm`), and the load
+ * decides, when it is opened and has looked at its table, which of the two it takes.
+ *
  * Exactly-once loading rests on the **mark**: what a destination has committed for a pipeline, written in the same
  * transaction as the data. If the mark and our own database differ, the mark is right. Systems without such a transaction
  * recognise a **batch** instead (`Commits`).
@@ -41,9 +48,20 @@ import type { BlobStore } from '../blobs/blobs.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import type { Egress, StreamAnswer, WholeAnswer, WholeRequest } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
+import type { Table } from './formats/local-table.ts'
+import type { LineFacts } from './types/column-facts.ts'
 import type { ColumnType } from './types/column-types.ts'
 
 export type Encoding = 'ndjson' | 'tsv'
+/**
+ * Rows in a form that only one system reads and writes. A mistake about a type would not be noticed there: eight bytes are
+ * an int8 or a time. So both ends must have the very same types, and each must have asked its own server.
+ *
+ *   pgcopy   PostgreSQL's binary COPY, whole rows without header and trailer, typed by the native types of the columns.
+ */
+export type NativeForm = 'pgcopy'
+/** What the stage holds: pages as they were read, or the Parquet file that the destination made of a table. */
+export type StageEncoding = Encoding | 'parquet'
 export type WriteMode = 'append' | 'replace' | 'upsert'
 export type SyncMode = 'full_refresh' | 'incremental'
 export type SchemaChange = 'evolve' | 'discard' | 'fail'
@@ -98,6 +116,12 @@ export interface Page {
   records: number
   /** Where a later read can resume after this page. Only resumable sources set it. */
   cursor?: Json
+  /** A load may call it when it needs the bytes no more, so that their memory can be given back: they are gone then. */
+  release?: () => void
+  /** What the source learned about the fields of JSON lines while it checked them, if `survey` asked for it. */
+  facts?: LineFacts
+  /** Of a table that is converted: the pages before it do not count, and the file begins anew with the next one. */
+  restart?: true
 }
 
 export interface Reading {
@@ -108,6 +132,10 @@ export interface Reading {
    */
   resumable?: boolean
   pages: AsyncIterable<Page>
+  /** The same rows in the source's native form. Either these are read or `pages`, never both. */
+  native?: AsyncIterable<Page>
+  /** Instead of pages, if `tables` allows it: the whole stream, which then cannot resume. */
+  table?: Table
 }
 
 /** A pipeline's `config.sync` with defaults applied. */
@@ -119,6 +147,10 @@ export interface Sync {
   schema_change: SchemaChange
   lookback_seconds: number
   allow_empty: boolean
+  /** Absent in runs that an earlier release has triggered: fail. */
+  on_error?: 'fail' | 'quarantine'
+  /** The share of the records read, from 0 to 1, above which refused records fail the run. */
+  max_error_share?: number
 }
 
 /** A pipeline's `config.columns`. Names in `hash` and `exclude` are those of the source. */
@@ -182,6 +214,19 @@ export interface Fetch {
   stream(url: string | URL, request?: Omit<FetchRequest, 'room' | 'group'>): Promise<StreamAnswer>
   /** Tokens obtained while sending requests: secrets like those in the settings. */
   readonly obtained: readonly string[]
+  /** Adds a token that the source obtained itself, so that no log shows it. */
+  remember(token: string): void
+  /**
+   * Uses up the refresh token at `path` of the source's settings. No other process uses it at the same time, and its
+   * replacement is stored before this resolves with it. `use` may be called again with a newer token.
+   */
+  exchange(held: string, path: readonly string[], use: (token: string) => Promise<Exchanged>): Promise<string>
+}
+
+/** What the exchange of a refresh token brought: its replacement, if there is one, and further settings to store with it. */
+export interface Exchanged {
+  rotated: string | null
+  also: ReadonlyArray<{ path: readonly string[]; value: string }>
 }
 
 export interface FetchRequest extends WholeRequest {
@@ -195,29 +240,50 @@ interface Checked {
   stream: string | null
 }
 
+/**
+ * A part of a stream, by its cursor: values from `from` up to, but not including, `to`, so that neighbouring ranges have no
+ * record in common. Records without a value are in no range.
+ */
+export interface ReadRange {
+  from: string | number
+  to: string | number
+}
+
 export interface ReadContext<Settings = Record<string, unknown>> extends SourceContext<Settings> {
   stream: string
   /** The encoding of the pages: one that the source supports. */
   encoding: Encoding
   sync: Sync
+  /** The reading may offer rows in the native form. */
+  native?: boolean
   /** Applied by sources that declare `columns`; for others the engine applies it. */
   columns: ColumnChoice
+  /** The destination needs the facts of all records: a source that checks its lines anyway collects them in the same pass. */
+  survey?: boolean
+  /** The destination can convert a whole table (`Load.convert`), so a reading may have one instead of pages. */
+  tables?: boolean
   /** Incremental: the cursor of the last committed run. Null in the first run and in every full refresh. */
   state: Json
   /** The cursor to resume this same run from after a lost attempt. Null at the start of the run. */
   resume: Json
+  /** Of a back-fill: only this part is read, and `state` is null. Given only to sources that declare `ranges`. */
+  range?: ReadRange
 }
 
 export interface SourceCapabilities {
   incremental: boolean
   /** Keeps track of its position itself, so an incremental read needs no `cursor_field`. */
   own_cursor?: boolean
+  /** An incremental read can be limited to a range of the cursor (`ReadContext.range`). Absent: it cannot. */
+  ranges?: true
   /** Pages carry cursors, and a read that is given `resume` continues right after that page. */
   resumable: boolean
   /** Applies `columns` itself, in the source system. */
   columns: boolean
   /** The encodings it can produce. */
   encodings: readonly Encoding[]
+  /** What it may offer besides; `pages` is then tab-separated text. */
+  native?: NativeForm
 }
 
 /** What a source knows about a stream before reading it. Forms and column pickers are built from it. */
@@ -269,6 +335,8 @@ export interface Source<Settings extends TObject = TObject> extends Declaration<
   describe(context: SourceContext<Static<Settings>>, streams: readonly string[]): Promise<StreamDescription[]>
   /** Throws a ConnectorError of kind `config` unless a read can start from this state, which a person may set. */
   checkState?(state: Json): void
+  /** Throws a ConnectorError of kind `config` where it is plain without the data that this cannot be a range. */
+  checkRange?(range: ReadRange): void
   /** The runs of the same organization whose outputs it reads; only these are available as `context.outputs`. */
   outputs?(config: Static<Settings>): string[]
   read(context: ReadContext<Static<Settings>>): Promise<Reading>
@@ -294,7 +362,11 @@ interface DestinationCapabilities {
   write: readonly WriteMode[]
   /** The encodings it accepts, best first. */
   encodings: readonly Encoding[]
+  /** What it may take besides. */
+  native?: NativeForm
   commits: Commits
+  /** It reports single records that it refuses (`LoadContext.refused`). Absent: `on_error: quarantine` cannot be chosen. */
+  quarantine?: true
 }
 
 /**
@@ -305,7 +377,8 @@ interface DestinationCapabilities {
  *            committed between two checkpoints, changes nothing when it is sent again after a crash. The engine stores
  *            every batch before it is sent, and resends the one in doubt byte for byte. Nothing of a run may be visible
  *            before `publish`; if the system cannot hide it, the connector's page says so.
- *   output   the run's output file is all there is, and the run row is its mark.
+ *   output   the run's output file is all there is, and the run row is its mark. What it writes is a format (`output`), or a
+ *            file of its own that goes on from run to run (`buildOutput`).
  */
 export type Commits = 'mark' | 'batch' | 'output'
 
@@ -326,7 +399,11 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
   checkpoint: number
   sync: Sync
   encoding: Encoding
+  /** True if the reading is a table: what is written is the Parquet file that `convert` makes of it. */
+  table?: boolean
   columns: Column[] | null
+  /** The reading offers its rows in the native form too. */
+  native?: boolean
   /** Whether the source can resume from a cursor: if not, nothing may be visible before `publish`. */
   resumable: boolean
   /** The schema stored for the pipeline after its last run, or null. */
@@ -340,6 +417,28 @@ export interface LoadContext<Settings = Record<string, unknown>> extends Context
   requestCheckpoint(): void
   /** Absent: as many bytes of rows may wait in memory as the destination thinks right. */
   holdBytes?: number
+  /** Where records go that the destination refuses. Absent: such a record fails the run. */
+  refused?: RefusedRecords
+}
+
+/**
+ * The quarantine of a run (`config.sync.on_error`). Only what is wrong with a single record is refused: a value that its
+ * column cannot hold, a constraint, a trigger that raises an error. A lost connection, a missing right or a changed schema
+ * fails the run.
+ *
+ * A record counts as refused exactly when its checkpoint counts as loaded. A destination with a mark calls `keep` as the
+ * last thing before it commits a checkpoint and before it publishes, once it knows what it refuses. For all others the
+ * engine does.
+ */
+export interface RefusedRecords {
+  /**
+   * `record` is one JSON object without newlines: the record as it would have been written, under the names of its
+   * columns. `reason` is a sentence without credentials. Resolves when more may be added, and throws once too large a
+   * share was refused: that ends the run.
+   */
+  add(record: string, reason: string): Promise<void>
+  /** Makes what was added durable, together with the checkpoint that is being committed. */
+  keep(): Promise<void>
 }
 
 export interface FenceContext<Settings = Record<string, unknown>> extends Context<Settings> {
@@ -362,6 +461,13 @@ export interface FenceContext<Settings = Record<string, unknown>> extends Contex
  * committed. A call that finds a newer attempt throws a ConnectorError of kind `destination` saying it was fenced.
  */
 export interface Load {
+  /** It takes the rows that were offered in the native form; they are what `write` gets. */
+  readonly native?: boolean
+  /**
+   * Turns a table into one Parquet file. The engine stores its pages and hands them to `write`, as others; all of them are one
+   * checkpoint. The columns are known once all pages were read.
+   */
+  convert?(table: Table): Promise<{ columns(): Column[]; pages: AsyncIterable<Page> }>
   write(page: Page): Promise<void>
   /** Makes everything written since the last commit durable together with the mark (seq, attempt, checkpoint, cursor). */
   commit(checkpoint: number, cursor: Json): Promise<void>
@@ -384,17 +490,74 @@ export function batchId(
   return `${pipeline_id}/${run_id}/${reading}/${checkpoint}`
 }
 
+/** What a preview of a load is given: the first records, and everything that decides where they go. */
+export interface PreviewContext<Settings = Record<string, unknown>> extends Context<Settings> {
+  stream: string
+  sync: Sync
+  encoding: Encoding
+  columns: Column[] | null
+  pages: readonly Page[]
+}
+
+/** What a load of these records would do. */
+export interface LoadPreview {
+  /** The columns that the records are written to, with the types that those have afterwards. */
+  columns: Column[]
+  /** What changes there, each in a few words: `creates table public.orders`. */
+  changes: string[]
+  /** What makes the load fail or lose something, each a sentence. */
+  problems: string[]
+}
+
 /** The format of a run's output file. */
 export interface OutputShape {
   format: 'jsonl' | 'csv' | 'parquet'
   compression: 'none' | 'gzip'
 }
 
+/** What a destination needs to build the output file of a run. */
+export interface OutputContext<Settings = Record<string, unknown>> extends Context<Settings> {
+  stream: string
+  sync: Sync
+  /** The columns that the source declared, if it knows them. */
+  columns: Column[] | null
+  /** All records of the run as pages of JSON lines, in order. They can be read any number of times. */
+  readRecords(): AsyncIterable<Buffer>
+  /** The file that the pipeline's last successful run built; null if there is none, or if this run starts over. */
+  previous: PreviousOutput | null
+  /** An empty folder for this run alone; the engine stores the file from there and removes the folder. */
+  folder: string
+  saveSchema(columns: Column[], changes: string[]): void
+}
+
+export interface PreviousOutput {
+  run_id: string
+  size: number
+  read(): AsyncIterable<Buffer>
+}
+
+export interface BuiltOutput {
+  /** In the folder of the context. */
+  path: string
+  extension: string
+  content_type: string
+}
+
 export interface Destination<Settings extends TObject = TObject> extends Declaration<Settings> {
   kind: 'destination'
   capabilities: DestinationCapabilities
+  /** Whether it needs the facts of all records, as files with typed columns do. Absent: it does not. */
+  surveys?(config: Static<Settings>): boolean
+  /** Whether its load can convert a table. Absent: it cannot. */
+  tables?(config: Static<Settings>): boolean
   /** The output file that the settings ask for. Absent if the stage serves as the output unchanged. */
   output?(config: Static<Settings>): OutputShape
+  /**
+   * Builds the output file from the records and from the file of the last successful run, for `commits: 'output'`. Called
+   * once everything was read. A run that fails or starts over changes nothing, because it builds a file of its own. Such a
+   * pipeline always keeps its output.
+   */
+  buildOutput?(context: OutputContext<Static<Settings>>): Promise<BuiltOutput>
   /** As for a source. With a stream: its records can be written to the place that the settings name. */
   check(context: Context<Static<Settings>> & Checked): Promise<void>
   /**
@@ -404,11 +567,33 @@ export interface Destination<Settings extends TObject = TObject> extends Declara
    * sent.
    */
   fence(context: FenceContext<Static<Settings>>): Promise<Mark | null>
+  /**
+   * Looks at the target and says what a load would do there. It changes nothing, not even a mark, and locks nothing. Absent
+   * if there is nothing to look at: every load makes a file of its own.
+   */
+  preview?(context: PreviewContext<Static<Settings>>): Promise<LoadPreview>
   /** Called once the reading is open, so that encoding and columns are known. */
   open(context: LoadContext<Static<Settings>>): Promise<Load>
 }
 
 export type Connector = Source | Destination
+
+/**
+ * A keyword `either` of a settings schema: sets of settings of which one is given. A form offers them as a choice; the
+ * connector itself refuses two at once.
+ */
+export type Either = readonly { title: string; fields: readonly string[] }[]
+
+/**
+ * A keyword `cases` of a settings schema: one of its settings decides which others have a meaning. A form shows only those;
+ * what is named in no case always applies.
+ */
+export interface Cases {
+  by: string
+  /** What an absent setting means. */
+  otherwise?: string
+  fields: Record<string, readonly string[]>
+}
 
 /** Marks a setting as secret: masked for callers without write permission, redacted in logs. */
 export function secret<T extends TSchema>(schema: T): T {

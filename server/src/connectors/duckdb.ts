@@ -3,6 +3,7 @@
  * query can change that. It is only loaded when a file needs it.
  */
 import type { DuckDBConnection } from '@duckdb/node-api'
+import { findFreeBytes, KEPT_FREE_BYTES } from '../blobs/disk-space.ts'
 
 let opened = false
 
@@ -12,13 +13,28 @@ export function duckdbWasOpened(): boolean {
 }
 
 const MEMORY_MB = 256
+const SPILL_BYTES = 8 * 1024 ** 3
+
+interface EngineLimits {
+  memoryMb?: number | undefined
+  /** More than one only where nothing reads the rows of a query one after the other. */
+  threads?: number
+  /** How much freed memory the allocator may keep; 128 MB by default. */
+  keptMb?: number
+  /** How much of the disk it leaves free. */
+  keepFreeBytes?: number
+}
 
 export interface Engine {
   connection: DuckDBConnection
   close(): void
 }
 
-export async function openEngine(folder: string, signal: AbortSignal, memoryMb = MEMORY_MB): Promise<Engine> {
+export async function openEngine(
+  folder: string,
+  signal: AbortSignal,
+  { memoryMb = MEMORY_MB, threads = 1, keptMb, keepFreeBytes = KEPT_FREE_BYTES }: EngineLimits = {},
+): Promise<Engine> {
   opened = true
   const { DuckDBInstance } = await import('@duckdb/node-api')
   signal.throwIfAborted()
@@ -28,10 +44,11 @@ export async function openEngine(folder: string, signal: AbortSignal, memoryMb =
   signal.addEventListener('abort', interrupt)
   const settings = [
     `SET memory_limit = '${memoryMb}MB'`,
-    'SET threads = 1',
+    `SET threads = ${threads}`,
+    ...(keptMb === undefined ? [] : [`SET allocator_flush_threshold = '${keptMb}MB'`]),
     'SET preserve_insertion_order = true',
     `SET temp_directory = ${quoteText(folder)}`,
-    "SET max_temp_directory_size = '8GB'",
+    `SET max_temp_directory_size = '${spillMib(folder, keepFreeBytes)}MiB'`,
     'SET autoinstall_known_extensions = false',
     'SET autoload_known_extensions = false',
     `SET allowed_directories = [${quoteText(`${folder}/`)}]`,
@@ -47,6 +64,12 @@ export async function openEngine(folder: string, signal: AbortSignal, memoryMb =
       instance.closeSync()
     },
   }
+}
+
+/** What it may write beyond its memory: never the reserve of the service. */
+function spillMib(folder: string, keepFreeBytes: number): number {
+  const bytes = Math.min(SPILL_BYTES, findFreeBytes(folder) - keepFreeBytes)
+  return Math.max(1, Math.floor(bytes / 1024 ** 2))
 }
 
 export function quoteText(text: string): string {

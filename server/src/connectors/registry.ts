@@ -1,24 +1,53 @@
 /** Every connector of the service. This is the only list of them: docs and conformance tests are derived from it. */
+import { clickhouseDestination } from './clickhouse/destination/destination.ts'
+import { clickhouseSource } from './clickhouse/source/source.ts'
 import type { Destination, Source } from './contract.ts'
+import { duckdbDestination } from './duckdb/destination/destination.ts'
+import { duckdbSource } from './duckdb/source/source.ts'
 import { dummySource } from './dummy/source.ts'
 import { fileDestination } from './file/destination.ts'
 import { fileSource } from './file/source.ts'
 import { loggerDestination } from './logger/destination.ts'
+import { manifestSource } from './manifest/source.ts'
 import { mysqlDestination } from './mysql/destination/destination.ts'
 import { mysqlSource } from './mysql/source/source.ts'
 import { postgresDestination } from './postgres/destination/destination.ts'
 import { postgresSource } from './postgres/source/source.ts'
+import { restApiSource } from './rest-api/source.ts'
 import { s3Destination } from './s3/destination/destination.ts'
 import { s3Source } from './s3/source/source.ts'
+import { sqliteDestination } from './sqlite/destination/destination.ts'
+import { sqliteSource } from './sqlite/source/source.ts'
+import { webhookDestination } from './webhook/destination.ts'
 
-export const sources: readonly Source[] = [dummySource, fileSource, mysqlSource, postgresSource, s3Source]
+/** Manifests are also saved under names of their own, like custom sources. */
+export { checkManifest, type Verdict } from './manifest/manifest.ts'
+export { savedManifest } from './manifest/source.ts'
+export { validateManifest } from './manifest/validate.ts'
+
+export const sources: readonly Source[] = [
+  clickhouseSource,
+  duckdbSource,
+  dummySource,
+  fileSource,
+  manifestSource,
+  mysqlSource,
+  postgresSource,
+  restApiSource,
+  s3Source,
+  sqliteSource,
+]
 
 export const destinations: readonly Destination[] = [
+  clickhouseDestination,
+  duckdbDestination,
   fileDestination,
   loggerDestination,
   mysqlDestination,
   postgresDestination,
   s3Destination,
+  sqliteDestination,
+  webhookDestination,
 ]
 
 export function findSource(name: string): Source | undefined {

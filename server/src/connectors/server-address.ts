@@ -14,8 +14,8 @@ type TlsMode = (typeof tlsModes)[number]
 /** Not a `default` in the schema: filled in, it would contradict a `url` that says otherwise. */
 const DEFAULT_TLS_MODE: TlsMode = 'prefer'
 
-/** For each of them. The bundle of all regions of a cloud provider has 170 KB. */
-export const MAX_PEM = 256 * 1024
+/** A certificate or key in a setting. The bundle of all regions of a cloud provider has 170 KB. */
+export const pem = { maxLength: 256 * 1024, contentMediaType: 'application/x-pem-file' }
 
 export const tlsSettings = Type.Object(
   {
@@ -35,12 +35,12 @@ export const tlsSettings = Type.Object(
     ),
     ca: Type.Optional(
       Type.String({
-        maxLength: MAX_PEM,
+        ...pem,
         description: 'PEM text of the authorities to trust instead of the public ones. At most 256 KB.',
       }),
     ),
-    cert: Type.Optional(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client certificate.' })),
-    key: Type.Optional(secret(Type.String({ maxLength: MAX_PEM, description: 'PEM text of the client key.' }))),
+    cert: Type.Optional(Type.String({ ...pem, description: 'PEM text of the client certificate.' })),
+    key: Type.Optional(secret(Type.String({ ...pem, description: 'PEM text of the client key.' }))),
   },
   { additionalProperties: false, description: 'TLS. Certificates and keys are PEM text, never the name of a file.' },
 )

@@ -403,6 +403,22 @@ describe('the place of a file', () => {
     await fails({ run_id }, 'config', /has no readable output/)
   })
 
+  it('may not be a database, in whatever format it is said to be', async () => {
+    const run_id = '11111111-2222-4333-8444-555555555555'
+    for (const name of ['sqlite', 'duckdb']) {
+      const job = bench.job({ source: lineSource(['{"id":1}']), destination: { name, config: { table: 't' } } })
+      const { output } = await bench.run(job)
+      const told = new RegExp(
+        `The output of the run ${run_id} is a ${name} database; read it with the source ${name}`,
+        'i',
+      )
+      for (const format of [undefined, 'csv', 'jsonl'])
+        await assert.rejects(read({ run_id, ...(format && { format }) }, { [run_id]: output!.parts }), told)
+    }
+    const url = server.put('ducks.csv', 'a,b,c,d,DUCK\n1,2,3,4,5\n')
+    assert.deepEqual(await read({ url }), ['{"a":1,"b":2,"c":3,"d":4,"DUCK":5}'])
+  })
+
   it('may be an output that an older version stored plain', async () => {
     const run_id = '11111111-2222-4333-8444-555555555555'
     const key = 'o/runs/r/old-1.part'
@@ -461,6 +477,51 @@ it('reads the outputs of several runs one after the other, whatever their format
   )
   await fails({ run_ids: ids }, 'config', /The run 11111111-.* has no readable output/)
   await fails({ run_ids: ids, run_id: ids[0] }, 'config', /`run_id` and `run_ids` are both given/)
+})
+
+describe('several addresses', () => {
+  it('are read one after the other, whatever their formats', async () => {
+    const urls = [
+      server.put('1.jsonl', '{"n":1}\n'),
+      server.put('2.csv', 'n\n2\n3\n'),
+      server.put('3.json', '[{"n":4}]'),
+    ]
+    assert.deepEqual(await read({ urls }), ['{"n":1}', '{"n":2}', '{"n":3}', '{"n":4}'])
+    await fails({ urls: [urls[0], server.url('none')] }, 'source', /no such file/)
+    await fails({ urls, url: urls[0] }, 'config', /`url` and `urls` are both given/)
+  })
+
+  it('are lists and ranges in braces, with the zeros as written', async () => {
+    for (const year of [2024, 2025])
+      for (const month of ['08', '09', '10']) server.put(`${year}-${month}.jsonl`, `{"at":"${year}-${month}"}\n`)
+    const url = server.url('{2024,2025}-{08..10}.jsonl')
+    assert.deepEqual(
+      (await read({ url })).map((row) => JSON.parse(row).at),
+      ['2024-08', '2024-09', '2024-10', '2025-08', '2025-09', '2025-10'],
+    )
+    const places = (config: Record<string, unknown>) =>
+      fileSource.canonical!({ header: true, ...config } as never, 'rows')
+    assert.deepEqual(places({ url: 'http://x/{a,b}' }), places({ urls: ['http://x/a', 'http://x/b#c'] }))
+  })
+
+  it('that are too many, or hide where they lead, are refused before anything is sent', async () => {
+    for (const [url, message] of [
+      ['http://x/{1..1001}', /more than 1000/],
+      ['http://x/{1..100}{1..100}', /stands for 10000 addresses/],
+      [`http://x/${'{a,b}'.repeat(200)}`, /more than 1000/],
+      ['http://x/{000000001..999999999}', /more than 1000 numbers/],
+      ['http://{a,b}.example.com/', /only allowed after the host/],
+      ['http://user:hidden@{a,b}/', /only allowed after the host/],
+      ['http://x/{5..1}', /ends before it begins/],
+      ['http://x/{a}', /neither a list like \{a,b\} nor a range/],
+      ['http://x/{a,{b,c}}', /no partner, or is inside others/],
+      ['http://x/a}', /no partner/],
+    ] as const) {
+      await fails({ url }, 'config', message)
+      await assert.rejects(read({ url }), (error: Error) => !error.message.includes('hidden'))
+    }
+    await fails({ urls: Array(2).fill('http://x/{1..600}') }, 'config', /stands for more than 1000 addresses/)
+  })
 })
 
 it('reads an output that is kept as typed rows, every type in the notation of JSON', async () => {

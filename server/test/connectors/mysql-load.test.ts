@@ -266,6 +266,31 @@ describe('the mysql destination', { skip: absence !== null }, () => {
     assert.match((await failure(load('texts', ['{"k":null,"n":1}'], upsert))).message, /no value in the primary key/)
   })
 
+  it('warns if the table takes different keys for one, and says what to change', async () => {
+    const upsert = { write: 'upsert' as const, primary_key: ['k', 'n'] }
+    const lines = ['{"k":"a","n":1,"v":1}', '{"k":"A","n":1,"v":2}']
+    const warnings = async (table: string): Promise<string[]> => {
+      const attempt = m.bench.start(load(table, lines, upsert))
+      await attempt.done
+      return attempt.log.filter((line) => line.includes('collation'))
+    }
+    const create = (table: string, collation: string) =>
+      m.sql(`CREATE TABLE ${table} (k varchar(20) COLLATE ${collation}, n bigint, v bigint, PRIMARY KEY (k, n))`)
+    await create('loose', 'utf8mb4_general_ci')
+    const [sentence, ...more] = await warnings('loose')
+    assert.deepEqual(more, [])
+    assert.match(sentence!, /^warn The key column k of loose has the collation utf8mb4_general_ci.*'a' and 'A'/)
+    assert.deepEqual(await m.sql('SELECT COUNT(*) FROM loose'), ['1'])
+    await create('padded', 'utf8mb4_bin')
+    assert.match((await warnings('padded'))[0]!, /'a' and 'a '/)
+    // What the sentence says helps.
+    await m.sql(`DELETE FROM loose; ${/ALTER TABLE .*(?=\.$)/.exec(sentence!)![0]}`)
+    assert.deepEqual(await warnings('loose'), [])
+    assert.deepEqual(await m.sql('SELECT v FROM loose ORDER BY v'), ['1', '2'])
+    assert.deepEqual(await warnings('made_by_us'), [])
+    assert.deepEqual(await warnings('made_by_us'), [])
+  })
+
   it('says what to do where it cannot write', async () => {
     await m.sql(`CREATE USER reader@'%' IDENTIFIED BY 'reader-80aa'; GRANT SELECT ON *.* TO reader@'%'`)
     const reader = { user: 'reader', password: 'reader-80aa' }

@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream'
 import { describe, it } from 'node:test'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { createPageQueue } from '../../src/connectors/postgres/destination/page-queue.ts'
+import { copyHeader, copyTrailer } from '../../src/connectors/postgres/shared/native-rows.ts'
 import type { Session } from '../../src/connectors/postgres/shared/session.ts'
 import { isTypeName, keptType } from '../../src/connectors/postgres/shared/type-names.ts'
 import {
@@ -16,10 +17,10 @@ import {
   readTexts,
   type Shape,
 } from '../../src/connectors/postgres/shared/values.ts'
-import { copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
+import { type CopyOptions, copyOut } from '../../src/connectors/postgres/source/copy-out.ts'
 import { describeStream } from '../../src/connectors/postgres/source/relation.ts'
 import { describeTypes } from '../../src/connectors/postgres/source/types.ts'
-import { frame } from '../harness/postgres-frames.ts'
+import { frame, int16, int32 } from '../harness/postgres-frames.ts'
 
 describe('types that a source declares', () => {
   const declare = (type: string) =>
@@ -78,13 +79,13 @@ describe('types that a source declares', () => {
   })
 })
 
-function readTable(): { stream: PassThrough; rows: ReturnType<typeof copyOut> } {
+function readTable(options: CopyOptions = {}): { stream: PassThrough; rows: ReturnType<typeof copyOut> } {
   const stream = new PassThrough()
   stream.on('data', () => {})
   const session = {
     client: { query: (copy: { submit(wire: object): void }) => copy.submit({ query() {}, stream }) },
   } as unknown as Session
-  return { stream, rows: copyOut(session, 'COPY people TO STDOUT') }
+  return { stream, rows: copyOut(session, 'COPY people TO STDOUT', options) }
 }
 
 it('a message with an impossible length ends the reading', { timeout: 10_000 }, async () => {
@@ -111,6 +112,51 @@ it('an endless row ends the reading before it fills memory, and its cost stays l
   send()
   await assert.rejects(next, /a row of more than 128 MB/)
   assert.ok(process.cpuUsage(started).user < 5_000_000)
+})
+
+describe('rows in binary form', () => {
+  const row = (...fields: string[]) =>
+    Buffer.concat([
+      int16(fields.length),
+      ...fields.map((text) => Buffer.concat([int32(text.length), Buffer.from(text)])),
+    ])
+  const first = frame('d', copyHeader, row('one', 'two'))
+  const message = frame('d', row('three', 'four'))
+
+  it('are counted by message, whole, however they are split', { timeout: 10_000 }, async () => {
+    for (const size of [1, 3, 7, 20, 1000]) {
+      const { stream, rows } = readTable({ fields: 2, pageBytes: 60 })
+      const bytes = Buffer.concat([first, ...new Array<Buffer>(20).fill(message)])
+      let next = rows.next()
+      for (let at = 0; at < bytes.length; at += size) stream.write(bytes.subarray(at, at + size))
+      let read = Buffer.alloc(0)
+      for (let count = 0; count < 18; next = rows.next()) {
+        const page = (await next).value!
+        count += page.count
+        read = Buffer.concat([read, page.bytes])
+        assert.equal(read.length, row('one', 'two').length + (count - 1) * row('three', 'four').length)
+      }
+      assert.ok(Buffer.concat([row('one', 'two'), ...new Array<Buffer>(20).fill(row('three', 'four'))]).includes(read))
+    }
+  })
+
+  const wrong = {
+    'a header that is not one': [frame('d', 'PGCOPY\n', Buffer.alloc(12), row('one', 'two'))],
+    'flags in the header': [frame('d', Buffer.from(copyHeader).fill(1, 14, 15), row('one', 'two'))],
+    'no header': [message, message],
+    'a row with fewer fields': [first, frame('d', row('one'))],
+    'an empty message': [first, frame('d')],
+    'rows after the end': [first, frame('d', copyTrailer), message],
+  }
+  for (const [what, messages] of Object.entries(wrong)) {
+    it(`end the reading: ${what}`, { timeout: 10_000 }, async () => {
+      const { stream, rows } = readTable({ fields: 2 })
+      const next = rows.next()
+      for (const each of messages) stream.write(each)
+      await assert.rejects(next, /The server sent (rows|a row)/)
+      assert.ok(stream.destroyed)
+    })
+  }
 })
 
 it('a row longer than many pages is read completely', async () => {

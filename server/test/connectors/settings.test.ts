@@ -7,9 +7,9 @@ import {
   maskAuthentication,
 } from '../../src/connectors/authentication/authentication.ts'
 import { overridable, secret } from '../../src/connectors/contract.ts'
-import { nearest } from '../../src/connectors/settings/nearest.ts'
 import { MASK, maskSecrets, secretPaths, secretValues } from '../../src/connectors/settings/secrets.ts'
 import { applyDefaults, findOverrideFaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
+import { nearest } from '../../src/nearest.ts'
 
 const schema = Type.Object(
   {

@@ -1,6 +1,6 @@
 import type { Egress } from '../../egress/policy.ts'
 import type { Authentication } from '../contract.ts'
-import { authorization, basic, type Credentials, type Header } from './credentials.ts'
+import { authorization, basic, type Credentials, type Header, rememberToken } from './credentials.ts'
 import { AuthenticationFailed } from './failed.ts'
 import { OAuthCredentials } from './oauth-credentials.ts'
 import type { RefreshTokens } from './refresh-tokens.ts'
@@ -52,10 +52,14 @@ export function createCredentials(
   }
 }
 
-const fixed = (header: () => Header | null): Credentials => ({
-  header,
-  renew: () => false,
-  renewable: false,
-  settled: async () => {},
-  obtained: [],
-})
+function fixed(header: () => Header | null): Credentials {
+  const obtained: string[] = []
+  return {
+    header,
+    renew: () => false,
+    renewable: false,
+    settled: async () => {},
+    obtained,
+    remember: (token) => rememberToken(obtained, token),
+  }
+}

@@ -19,10 +19,21 @@ export interface Credentials {
   settled(): Promise<void>
   /** The latest tokens obtained while sending requests: secrets like those in the settings. */
   readonly obtained: readonly string[]
+  /** Adds one to them. */
+  remember(token: string): void
 }
 
 export const authorization = (value: string): Header => ({ name: 'authorization', value })
 
 export function basic(user: string, password: string): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+}
+
+/** A server that issues a new token for every request must not fill our memory. */
+const REMEMBERED = 20
+
+export function rememberToken(obtained: string[], token: string): void {
+  if (obtained.includes(token)) return
+  obtained.push(token)
+  if (obtained.length > REMEMBERED) obtained.shift()
 }

@@ -4,7 +4,8 @@ import type { AnswerHead, Egress } from '../../egress/policy.ts'
 import type { Authentication, Fetch, FetchRequest } from '../contract.ts'
 import { createCredentials } from './create-credentials.ts'
 import type { Header } from './credentials.ts'
-import type { RefreshTokens } from './refresh-tokens.ts'
+import { type RefreshTokens, unstored } from './refresh-tokens.ts'
+import { SettingTokens } from './setting-tokens.ts'
 
 export interface FetchOptions {
   egress: Egress
@@ -23,6 +24,7 @@ export interface HostFetch extends Fetch {
 
 export function createFetch({ egress, authentication, signal, refreshTokens }: FetchOptions): HostFetch {
   const credentials = createCredentials(authentication, egress, refreshTokens)
+  const settingTokens = new SettingTokens(refreshTokens ?? unstored)
 
   /** Sends with the header; if the token is refused, retries once with a new one. */
   async function sendRenewing<Answer extends AnswerHead>(
@@ -79,7 +81,11 @@ export function createFetch({ egress, authentication, signal, refreshTokens }: F
         ({ body }) => void body.on('error', () => {}).destroy(),
       ),
     obtained: credentials.obtained,
-    settled: () => credentials.settled(),
+    remember: (token: string) => credentials.remember(token),
+    exchange: settingTokens.exchange.bind(settingTokens),
+    settled: async () => {
+      await Promise.all([credentials.settled(), settingTokens.settled()])
+    },
   })
 }
 

@@ -3,7 +3,7 @@
  * Concurrent requests share one token request (single-flight).
  */
 import type { Egress } from '../../egress/policy.ts'
-import { authorization, type Credentials, type Header } from './credentials.ts'
+import { authorization, type Credentials, type Header, rememberToken } from './credentials.ts'
 import { AuthenticationFailed } from './failed.ts'
 import { type RefreshTokens, unstored } from './refresh-tokens.ts'
 import { askForTokens, type ClientNaming, type TokenEndpoint, type Tokens } from './token-endpoint.ts'
@@ -20,8 +20,6 @@ const SHORTEST_USE_MS = 5_000
 /** Refused tokens are replaced at most this often per minute; after that the 401 is returned. */
 const MAX_RENEWALS = 30
 const MINUTE_MS = 60_000
-/** A server that issues a new token for every request must not fill our memory. */
-const REMEMBERED = 20
 
 interface Held {
   header: Header
@@ -117,13 +115,12 @@ export class OAuthCredentials implements Credentials {
   async #fetch(settings: OAuthSettings, grant: Parameters<typeof askForTokens>[2]): Promise<Tokens> {
     const { naming, ...tokens } = await askForTokens(this.#egress, settings, grant, this.#naming)
     this.#naming = naming
-    this.#remember(tokens.access_token)
-    if (tokens.refresh_token !== null) this.#remember(tokens.refresh_token)
+    this.remember(tokens.access_token)
+    if (tokens.refresh_token !== null) this.remember(tokens.refresh_token)
     return tokens
   }
 
-  #remember(token: string): void {
-    this.obtained.push(token)
-    if (this.obtained.length > REMEMBERED) this.obtained.shift()
+  remember(token: string): void {
+    rememberToken(this.obtained, token)
   }
 }

@@ -12,7 +12,7 @@
  */
 
 import type { Json } from '../../json/json.ts'
-import { ConnectorError } from '../contract.ts'
+import { ConnectorError, type ReadContext } from '../contract.ts'
 
 export interface CursorState {
   cursor: string | null
@@ -52,6 +52,18 @@ export function readState(value: Json): CursorState | null {
     'config',
     'This is not a state of this source; it has the form {"cursor": "2024-01-31"}, with a value of the cursor_field.',
   )
+}
+
+/** `resumed` is null at the start of the run. */
+export interface CursorStart {
+  start: CursorState | null
+  resumed: CursorState | null
+}
+
+/** Where a read starts: where an earlier attempt ended, at the beginning of its range, or at the state of the last run. */
+export function readStart({ state, resume, range }: Pick<ReadContext, 'state' | 'resume' | 'range'>): CursorStart {
+  const resumed = readState(resume)
+  return { resumed, start: resumed ?? (range ? { cursor: String(range.from) } : readState(state)) }
 }
 
 function isCount(value: unknown): value is number {

@@ -1,6 +1,14 @@
 import Type from 'typebox'
 import type { Json } from '../../json/json.ts'
-import { ConnectorError, identity, overridable, type Page, type ReadContext, type Source } from '../contract.ts'
+import {
+  ConnectorError,
+  identity,
+  overridable,
+  type Page,
+  type ReadContext,
+  type ReadRange,
+  type Source,
+} from '../contract.ts'
 import { columnsOf, LONGEST_RECORD, type Stream, streams, writeRecord } from './records.ts'
 
 const settings = Type.Object(
@@ -60,6 +68,7 @@ export const dummySource: Source<typeof settings> = {
     resumable: true,
     columns: false,
     encodings: ['ndjson'],
+    ranges: true,
   },
   example_config: {
     name: 'dummy',
@@ -71,7 +80,7 @@ export const dummySource: Source<typeof settings> = {
 exactly the missing records. Authentication is accepted and ignored.
 
 \`records\` is the size of the stream: an incremental run reads what follows the last one, and nothing until the number
-is raised. \`updated_at\` grows by one second from record to record and can serve as \`cursor_field\`.
+is raised. A back-fill names positions, the first of which is 0. \`updated_at\` grows by one second from record to record and can serve as \`cursor_field\`.
 
 To see what a failure looks like set \`fail_after\`; to have time to cancel a run set \`delay_ms\`; to try out \`upsert\` set
 \`repeat_ids\`.`,
@@ -99,6 +108,7 @@ To see what a failure looks like set \`fail_after\`; to have time to cancel a ru
   },
 
   checkState: (state) => void readPosition(state),
+  checkRange: requirePositions,
 
   async read(context) {
     return { columns: columnsOf(context.stream as Stream), pages: makePages(context) }
@@ -110,7 +120,7 @@ type DummyContext = ReadContext<Type.Static<typeof settings>>
 async function* makePages(context: DummyContext): AsyncGenerator<Page> {
   const { records, seed, delay_ms, fail_after, repeat_ids } = context.config
   const recipe = { stream: context.stream as Stream, seed, repeatIds: repeat_ids ?? 0 }
-  const end = Math.min(records, fail_after ?? records)
+  const end = Math.min(records, fail_after ?? records, Number(context.range?.to ?? records))
   let position = startOf(context)
   while (position < end) {
     context.signal.throwIfAborted()
@@ -125,7 +135,7 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
     }
     yield { bytes: bytes.subarray(0, length), records: position - first, cursor: { position } }
   }
-  if (fail_after !== undefined && fail_after <= records) {
+  if (fail_after !== undefined && fail_after <= end) {
     throw new ConnectorError(
       'source',
       `The dummy source failed after ${fail_after} records because fail_after is set; remove it to let the run succeed.`,
@@ -135,7 +145,14 @@ async function* makePages(context: DummyContext): AsyncGenerator<Page> {
 
 function startOf(context: DummyContext): number {
   const cursor = context.resume ?? context.state
-  return cursor === null ? 0 : readPosition(cursor)
+  if (cursor === null) return Number(context.range?.from ?? 0)
+  return readPosition(cursor)
+}
+
+function requirePositions({ from, to }: ReadRange): void {
+  for (const position of [from, to])
+    if (!/^\d{1,15}$/.test(String(position)))
+      throw new ConnectorError('config', 'A range of the dummy source has positions, such as 100 and 200.')
 }
 
 function readPosition(state: Json): number {

@@ -1,5 +1,7 @@
 import Type from 'typebox'
 import { type Destination, overridable } from '../contract.ts'
+import { chooseOutputColumns, type OutputColumn } from '../formats/output-columns.ts'
+import type { ColumnFacts } from '../types/column-facts.ts'
 
 const settings = Type.Object(
   {
@@ -58,9 +60,20 @@ less CPU, and serves them plain.`,
     return null
   },
 
-  async open() {
+  tables: ({ format }) => format === 'parquet',
+
+  async open({ config, schema, signal }) {
     return {
-      async write() {},
+      // The stage has it already.
+      async write(page) {
+        page.release?.()
+      },
+      async convert(table) {
+        const { convertTable } = await import('../formats/convert-table.ts')
+        const choose = (facts: ColumnFacts[]): OutputColumn[] => chooseOutputColumns(null, facts, schema).columns
+        const { columns, pages } = convertTable(table, { choose, compression: config.compression, signal })
+        return { columns: () => columns().map(({ name, type }) => ({ name, type })), pages }
+      },
       async commit() {},
       async publish() {},
       async abort() {},

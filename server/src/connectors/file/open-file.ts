@@ -9,7 +9,23 @@ import type { FilePlace, FileSettings } from './settings.ts'
 
 export async function openFile(context: SourceContext<FileSettings>, place: FilePlace): Promise<OpenFile> {
   const { body, name } = 'url' in place ? await openUrl(context, place.url) : await openOutput(context, place.run_id)
-  return openStream(body, { name, format: context.config.format, explain })
+  const what = 'url' in place ? 'The file' : `The output of the run ${place.run_id}`
+  return openStream(body, { name, format: context.config.format, explain, check: (head) => refuseDatabase(head, what) })
+}
+
+/** Read as CSV, a database would be a table of nonsense. */
+function refuseDatabase(head: Buffer, what: string): void {
+  const found = databaseOf(head)
+  if (found === null) return
+  const [system, source] = found
+  throw new ConnectorError('config', `${what} is a ${system} database; read it with the source ${source}.`)
+}
+
+function databaseOf(head: Buffer): [system: string, source: string] | null {
+  if (head.toString('latin1', 0, 16) === 'SQLite format 3\0') return ['SQLite', 'sqlite']
+  // After it a small number of eight bytes: a CSV may have the letters there.
+  const isDuckdb = head.toString('latin1', 8, 12) === 'DUCK' && head.toString('latin1', 14, 20) === '\0'.repeat(6)
+  return isDuckdb ? ['DuckDB', 'duckdb'] : null
 }
 
 function explain(error: unknown): unknown {

@@ -1,11 +1,13 @@
 import { ConnectorError, type Page, type ReadContext, type Reading, type Source } from '../contract.ts'
-import { isJson, readJsonLines } from '../formats/read-json-lines.ts'
+import { isJson, readJsonLines, readLineTable } from '../formats/read-json-lines.ts'
 import { describeFile } from './describe.ts'
 import { openFile } from './open-file.ts'
 import { canonicalFile, type FilePlace, type FileSettings, findPlaces, settings } from './settings.ts'
 import { describeTyped, readTypedOutput } from './typed-output.ts'
 
 const STREAM = 'rows'
+/** People wait for a check. */
+const MOST_CHECKED = 20
 
 export const fileSource: Source<typeof settings> = {
   kind: 'source',
@@ -24,8 +26,10 @@ export const fileSource: Source<typeof settings> = {
     authentication: { type: 'none', params: {} },
     config: { url: 'https://example.com/people.csv', format: 'csv' },
   },
-  notes: `Give one of \`url\`, \`run_id\` and \`run_ids\`. A web server cannot list its files, so there are no globs in a \`url\`; for
-many files in a bucket use [s3](s3.md). The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
+  notes: `Give one of \`url\`, \`urls\`, \`run_id\` and \`run_ids\`. A web server cannot list its files, so there are no \`*\` and \`?\` in an
+address; what it can have is lists and ranges after the host: \`https://example.com/{2024,2025}/sales-{01..12}.csv\` are 24 files, read in
+that order, the last group varying fastest. Together at most 1,000 addresses; a file that is missing fails the run. For many files in
+a bucket use [s3](s3.md). The one stream is \`${STREAM}\`: every row or line of the file is a record, without a
 \`_record_id\`. A file compressed with gzip or zstd is recognised by its first bytes, whatever its name. A file on a private address must be allowed by the operator (\`EGRESS_ALLOW\`).
 
 - **jsonl** passes through byte for byte after every line was checked to be a JSON object: no digit of a number is lost.
@@ -42,7 +46,7 @@ many files in a bucket use [s3](s3.md). The one stream is \`${STREAM}\`: every r
 An output that is kept as typed rows (tab-separated text, what one table gave to another) is read with the columns and types it
 was written with; one that an older version kept is not, because its columns were not stored.
 
-CSV and Parquet are first copied to a temporary file on the worker. A read cannot resume in the middle: after a lost worker
+CSV and Parquet, and JSON lines on their way to Parquet, are first copied to temporary files on the worker. A read cannot resume in the middle: after a lost worker
 it starts over, and nothing of it is visible in the destination before the end.`,
 
   async check(context) {
@@ -52,7 +56,7 @@ it starts over, and nothing of it is visible in the destination before the end.`
         'config',
         `A file has no stream '${stream.slice(0, 100)}'; its one stream is '${STREAM}'`,
       )
-    for (const place of findPlaces(context.config)) {
+    for (const place of findPlaces(context.config).slice(0, MOST_CHECKED)) {
       if ('run_id' in place && describeTyped(context, STREAM, place.run_id)) continue
       const file = await openFile(context, place)
       await file.close()
@@ -79,10 +83,15 @@ async function readFile(context: ReadContext<FileSettings>, place: FilePlace): P
   const rows = 'run_id' in place ? readTypedOutput(context, place.run_id) : null
   if (rows) return rows
   const file = await openFile(context, place)
-  if (isJson(file)) return { columns: null, pages: readJsonLines(file) }
+  const tables = context.tables && isOnlyFile(context)
+  if (isJson(file)) return tables ? readLineTable(file) : { columns: null, pages: readJsonLines(file, context) }
+  const options = { ...context.config, signal: context.signal }
+  if (tables && file.format === 'csv') return (await import('../formats/read-csv-table.ts')).readCsvTable(file, options)
   const { readTable } = await import('../formats/read-table.ts')
-  return readTable(file, { ...context.config, signal: context.signal })
+  return readTable(file, options)
 }
+
+const isOnlyFile = ({ config }: ReadContext<FileSettings>): boolean => findPlaces(config).length === 1
 
 /** They need not have the same columns. */
 async function* readFiles(context: ReadContext<FileSettings>, places: readonly FilePlace[]): AsyncGenerator<Page> {

@@ -18,7 +18,7 @@ type Context = SourceContext<FileSettings>
 /** Null if the output is of another kind. */
 export function readTypedOutput(context: Context, runId: string): Reading | null {
   const columns = context.outputs.columns?.(runId) ?? null
-  return columns && { columns: withoutNative(columns), pages: readRows(context, runId, columns) }
+  return columns && { columns, pages: readRows(context, runId, columns) }
 }
 
 export function describeTyped({ outputs }: Context, stream: string, runId: string): StreamDescription | null {

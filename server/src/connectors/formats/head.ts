@@ -52,5 +52,5 @@ export async function inferColumns(
 /** The records at the beginning of a file of JSON. */
 export async function readHeadLines(file: OpenFile, head: Head): Promise<AsyncGenerator<Page>> {
   const lines = await Array.fromAsync(linesOf({ ...file, chunks: each(head.chunks) }, { partial: !head.whole }))
-  return readJsonLines(file, toChunks({ ...head, chunks: lines }))
+  return readJsonLines(file, { lines: toChunks({ ...head, chunks: lines }) })
 }

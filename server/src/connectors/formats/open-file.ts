@@ -24,6 +24,8 @@ interface FileOptions {
   format?: FileFormat | undefined
   /** Errors of the stream itself, for people. */
   explain(error: unknown): unknown
+  /** Throws if a file that begins like this, decompressed, cannot be read. */
+  check?(head: Buffer): void
 }
 
 /** What the zstd command accepts unless it is told otherwise; a file could demand 2 GB. */
@@ -52,20 +54,27 @@ const unpackers: Unpacker[] = [
   },
 ]
 
-export async function openStream(body: Readable, { name, format, explain }: FileOptions): Promise<OpenFile> {
+export async function openStream(body: Readable, { name, format, explain, check }: FileOptions): Promise<OpenFile> {
   const raw = await peek(body, explain)
   const unpacker = unpackers.find(({ magic }) => raw.first.subarray(0, magic.length).equals(magic))
   const unpacked = unpacker?.open(raw.stream)
   const { first, stream } = unpacked ? await peek(unpacked, explain, unpacker!.name) : raw
+  const close = async (): Promise<void> => {
+    stream.destroy()
+    body.destroy()
+  }
+  try {
+    check?.(first)
+  } catch (error) {
+    await close()
+    throw error
+  }
   return {
     format: format ?? formatByName(name) ?? formatByContent(first, name),
     packed: unpacker !== undefined,
     startsWithMark: first.subarray(0, 3).equals(MARK),
     chunks: translate(stream, explain, unpacker?.name),
-    async close() {
-      stream.destroy()
-      body.destroy()
-    },
+    close,
   }
 }
 

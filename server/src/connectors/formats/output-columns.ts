@@ -5,9 +5,9 @@
  * rounded, truncated or dropped.
  */
 import type { Column } from '../contract.ts'
+import { type ColumnFacts, noFacts } from '../types/column-facts.ts'
 import { type ColumnType, partsOf, type TypeParts } from '../types/column-types.ts'
 import { inferType, Kind, type Kinds } from '../types/kinds.ts'
-import { type ColumnFacts, noFacts } from './column-facts.ts'
 
 export interface OutputColumn {
   name: string

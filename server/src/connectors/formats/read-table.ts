@@ -2,16 +2,16 @@
  * Reads CSV and Parquet with DuckDB, from a temporary file. DuckDB turns each row into a line of JSON; numbers are
  * copied as text, so nothing passes through a double.
  */
-import { createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { Readable } from 'node:stream'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { watchSpace } from '../../blobs/disk-space.ts'
 import { type Column, ConnectorError, type Page, type Reading } from '../contract.ts'
 import { type Engine, openEngine, quoteName, quoteText } from '../duckdb.ts'
+import { freeBytes } from '../free-bytes.ts'
+import { csvTableSql, detectDialect, LONGEST_LINE_BYTES } from './local-table.ts'
 import type { OpenFile } from './open-file.ts'
 import { csvFields, parquetFields, type TableField } from './table-fields.ts'
 
@@ -27,8 +27,12 @@ export interface TableOptions {
 }
 
 export async function readTable(file: OpenFile, options: TableOptions): Promise<Reading> {
-  const table = await openTable(file, options)
-  return { columns: columnsOf(table.fields), pages: streamRows(table, options.signal) }
+  return readRows(await storeTable(file, options), file, options)
+}
+
+export async function readRows(stored: StoredTable, { format }: OpenFile, options: TableOptions): Promise<Reading> {
+  const { fields, ...rest } = await openStored(stored, format, options)
+  return { columns: columnsOf(fields), pages: streamRows({ fields, ...rest }, options.signal) }
 }
 
 /** The columns and the number of rows, each if the file states it. */
@@ -56,27 +60,62 @@ interface OpenTable {
   close(): Promise<void>
 }
 
-async function openTable(file: OpenFile, options: TableOptions): Promise<OpenTable> {
+/** The file, alone in a folder. */
+export interface StoredTable {
+  folder: string
+  path: string
+  remove(): Promise<void>
+}
+
+export async function storeTable(file: Pick<OpenFile, 'chunks'>, { signal }: TableOptions): Promise<StoredTable> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-file-'))
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true })
+  const path = join(folder, 'file')
+  try {
+    await pipeline(file.chunks, (chunks: AsyncIterable<Buffer>) => writeChunks(path, chunks), { signal })
+    return { folder, path, remove }
+  } catch (error) {
+    await remove()
+    throw explainTable(error, signal)
+  }
+}
+
+async function openTable(file: OpenFile, options: TableOptions): Promise<OpenTable> {
+  return openStored(await storeTable(file, options), file.format, options)
+}
+
+async function openStored(
+  { folder, path, remove }: StoredTable,
+  format: OpenFile['format'],
+  options: TableOptions,
+): Promise<OpenTable> {
   let engine: Engine | null = null
   const close = async (): Promise<void> => {
     engine?.close()
     engine = null
-    await rm(folder, { recursive: true, force: true })
+    await remove()
   }
   try {
-    const path = join(folder, 'file')
-    const rows = Readable.from(withRoom(file.chunks, folder))
-    await pipeline(rows, createWriteStream(path, { mode: 0o600 }), { signal: options.signal })
     engine = await openEngine(folder, options.signal)
     const { connection } = engine
-    const sql = file.format === 'csv' ? csvTable(path, options) : `read_parquet(${quoteText(path)})`
-    const fields = file.format === 'csv' ? await csvFields(connection, sql) : await parquetFields(connection, sql)
-    return { connection, path, sql, fields, close }
+    if (format === 'csv') return { connection, path, ...(await openCsv(connection, path, options)), close }
+    const sql = `read_parquet(${quoteText(path)})`
+    return { connection, path, sql, fields: await parquetFields(connection, sql), close }
   } catch (error) {
     await close()
     throw explainTable(error, options.signal)
   }
+}
+
+async function openCsv(
+  connection: DuckDBConnection,
+  path: string,
+  options: TableOptions,
+): Promise<Pick<OpenTable, 'sql' | 'fields'>> {
+  // If nothing can be detected, the reader says why.
+  const dialect = await detectDialect(connection, path, options).catch(() => null)
+  const sql = dialect ? csvTableSql([path], options.header, dialect, LONGEST_LINE_BYTES) : csvTable(path, options)
+  return { sql, fields: await csvFields(connection, sql, dialect?.names) }
 }
 
 async function countRows({ connection, path }: OpenTable): Promise<number> {
@@ -84,18 +123,24 @@ async function countRows({ connection, path }: OpenTable): Promise<number> {
   return Number(result.getRowsJson()[0]![0])
 }
 
-async function* withRoom(chunks: AsyncIterable<Buffer>, folder: string): AsyncGenerator<Buffer> {
-  const makeRoom = watchSpace(folder)
-  for await (const chunk of chunks) {
-    await makeRoom(chunk.length)
-    yield chunk
+async function writeChunks(path: string, chunks: AsyncIterable<Buffer>): Promise<void> {
+  const makeRoom = watchSpace(dirname(path))
+  const file = await open(path, 'wx', 0o600)
+  try {
+    for await (const chunk of chunks) {
+      await makeRoom(chunk.length)
+      await file.writeFile(chunk)
+      freeBytes(chunk)
+    }
+  } finally {
+    await file.close()
   }
 }
 
 function csvTable(path: string, { delimiter, header }: TableOptions): string {
   const given = delimiter === undefined ? '' : `, delim = ${quoteText(delimiter)}`
   return `read_csv(${quoteText(path)}, all_varchar = true, header = ${header}${given}, nullstr = '', allow_quoted_nulls = false,
-    sample_size = 20480, max_line_size = 16777216, buffer_size = 33554432)`
+    sample_size = 20480, max_line_size = ${LONGEST_LINE_BYTES}, buffer_size = ${2 * LONGEST_LINE_BYTES})`
 }
 
 /** Only if every column has a known type: half a schema is no use. */

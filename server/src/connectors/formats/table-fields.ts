@@ -1,6 +1,7 @@
 /** How each column of a table becomes JSON text, as a DuckDB expression over the column `c0`, `c1`, … */
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { ColumnType } from '../types/column-types.ts'
+import { JSON_NUMBER } from './cell-facts.ts'
 
 export interface TableField {
   name: string
@@ -10,8 +11,6 @@ export interface TableField {
   type: ColumnType | null
   native?: string
 }
-
-const JSON_NUMBER = '-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?'
 
 async function describe(connection: DuckDBConnection, table: string): Promise<{ name: string; type: string }[]> {
   const result = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${table}`)
@@ -33,8 +32,12 @@ interface RawTest {
  * A column that holds only numbers, or only booleans, is copied into the JSON unchanged. The whole file decides; a
  * sample from its beginning rules out most text columns early.
  */
-export async function csvFields(connection: DuckDBConnection, table: string): Promise<TableField[]> {
-  const columns = await describe(connection, table)
+export async function csvFields(
+  connection: DuckDBConnection,
+  table: string,
+  names?: readonly string[],
+): Promise<TableField[]> {
+  const columns = names?.map((name) => ({ name })) ?? (await describe(connection, table))
   const cells = columns.map((_, at) => `c${at}`)
   const all = cells.flatMap((cell, column) => RAW_TESTS.map((test) => ({ column, condition: test(cell) })))
   const rows = `SELECT * FROM ${table} AS t(${cells.join(', ')})`

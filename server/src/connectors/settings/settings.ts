@@ -5,7 +5,7 @@
  */
 import type { TObject, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { nearest } from './nearest.ts'
+import { nearest } from '../../nearest.ts'
 
 /** The JSON Schema keywords that this file understands. */
 export interface Node {

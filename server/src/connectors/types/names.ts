@@ -23,6 +23,13 @@ export const mysqlNames: NameRules = {
   refused: /[\u0000-\u001f\u007f\u{10000}-\u{10ffff}]/gu,
   endsInBlank: false,
 }
+/** A column has a file of its name, in which every character but letters and digits takes three. */
+export const clickhouseNames: NameRules = {
+  maxBytes: 80,
+  caseSensitive: true,
+  refused: /[\u0000-\u001f\u007f]/gu,
+  endsInBlank: true,
+}
 
 /** Assigns one safe name per key; the same keys in the same order always give the same names. */
 export function createNamer(rules: NameRules, taken: Iterable<string> = []): (key: string) => string {

@@ -26,7 +26,8 @@ function writeFields(line: string, keys: readonly string[], writers: readonly Wr
     .join(',')
 }
 
-function writerOf(type: Column['type']): Write {
+/** How the text of a value of this type is written in JSON. */
+export function writerOf(type: Column['type']): Write {
   const { base, list } = partsOf(type)
   const write = writers[base] ?? JSON.stringify
   return list ? (text) => writeList(text, write) : write

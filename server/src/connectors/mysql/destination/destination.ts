@@ -15,10 +15,11 @@ import { explainFailure } from '../shared/errors.ts'
 import { quoteTable, splitStream } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
-import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { canonicalPlace, connectionSettings, eitherAddress, resolveTarget } from '../shared/settings.ts'
 import { readFlag } from '../shared/values.ts'
 import { openLoad } from './load.ts'
 import { endHolder, ensureMarks, fence, type MarkOwner } from './marks.ts'
+import { previewLoad } from './preview.ts'
 import { settleEarlier } from './stage.ts'
 
 const settings = Type.Object(
@@ -43,7 +44,7 @@ const settings = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, either: eitherAddress },
 )
 
 type Settings = Static<typeof settings>
@@ -59,7 +60,12 @@ export const mysqlDestination: Destination<typeof settings> = {
     database: databaseOf(config),
     table: tableOf(config, stream),
   }),
-  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['tsv', 'ndjson'], commits: 'mark' },
+  capabilities: {
+    write: ['append', 'replace', 'upsert'],
+    encodings: ['tsv', 'ndjson'],
+    commits: 'mark',
+    quarantine: true,
+  },
   example_config: {
     name: 'mysql',
     config: {
@@ -98,6 +104,14 @@ export const mysqlDestination: Destination<typeof settings> = {
         `${owner.database} was last loaded by installation ${installation}, and this is ${context.installation}. That is expected once after a restore; if both are running, only one of them may have this pipeline enabled.`,
       )
     return { run_id, seq, attempt, checkpoint, cursor, published }
+  },
+
+  async preview(context) {
+    const target = { database: databaseOf(context.config), table: tableOf(context.config, context.stream) }
+    return withSession(context, async (session) => {
+      await session.run('START TRANSACTION READ ONLY')
+      return previewLoad(session, context, target)
+    })
   },
 
   async open(context) {

@@ -18,8 +18,10 @@ import type { Json } from '../../../json/json.ts'
 import { ConnectorError, type Load, type LoadContext, type Page } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
+import { createCarefulLoader } from './careful-loader.ts'
 import { byName, describeColumn, keptColumn, type TableColumn } from './columns.ts'
 import { type LoadConnection, openLoadConnection } from './connection.ts'
+import { warnOfCollation } from './key-collation.ts'
 import { createLoader, type Loader, mayLoadLocal } from './loader.ts'
 import { holdPresence, takeTurn } from './locks.ts'
 import {
@@ -36,6 +38,7 @@ import { checkKey, mergeRows, prepareMerge } from './merge.ts'
 import { createPageQueue, type PageQueue, type QueueItem } from './page-queue.ts'
 import { matchTarget, publishStage } from './publish.ts'
 import { createBatch, createStage, findChanges, type Receiver } from './receiver.ts'
+import { moveRows } from './refused-rows.ts'
 import { createMarker, dropTables, ownTable, sweepStages } from './stage.ts'
 import { alterTable, readTable } from './table.ts'
 
@@ -149,6 +152,7 @@ class LoadAttempt implements Load {
         'The server does not allow LOAD DATA LOCAL (local_infile is off), so rows are sent by INSERT, which is slower.',
       )
     const found = await readTable(session, target)
+    if (found !== null && sync.write === 'upsert') await warnOfCollation(session, target, sync.primary_key, context.log)
     const shaped = this.#staged ? await readTable(session, this.#destination) : null
     const existing = found?.columns ?? schema?.map(keptColumn) ?? null
     this.#queue = createPageQueue({
@@ -158,9 +162,12 @@ class LoadAttempt implements Load {
       existing: shaped === null ? existing : [...byName([...(existing ?? []), ...shaped.columns]).values()],
       generated: found?.generated ?? new Set(),
       contract: sync.schema_change,
+      quarantine: context.refused !== undefined,
     })
     if (sync.write === 'upsert' && encoding === 'tsv') checkKey(this.#queue.shape.written(), sync.primary_key)
-    if (this.#strategy === 'batch' && sync.write !== 'upsert' && encoding === 'tsv') {
+    // Rows that may be refused are collected first, so that those which are can be left out.
+    const direct = sync.write !== 'upsert' && encoding === 'tsv' && !context.refused
+    if (this.#strategy === 'batch' && direct) {
       this.#strategy = 'direct'
       const written = this.#queue.shape.written()
       await this.#matchDestination(session, written)
@@ -172,7 +179,13 @@ class LoadAttempt implements Load {
   async #matchDestination(session: Session, columns: readonly TableColumn[]): Promise<void> {
     const { context, target } = this.#input
     if (this.#staged && (await readTable(session, this.#destination)) === null)
-      await createStage(session, { stage: this.#destination, target, columns, write: context.sync.write })
+      await createStage(session, {
+        stage: this.#destination,
+        target,
+        columns,
+        write: context.sync.write,
+        quarantine: context.refused !== undefined,
+      })
     await matchTarget(session, context, this.#destination, columns)
   }
 
@@ -184,6 +197,7 @@ class LoadAttempt implements Load {
 
   async #flush(): Promise<void> {
     const items = this.#queue.take()
+    for (const { record, reason } of this.#queue.takeRefused()) await this.#input.context.refused!.add(record, reason)
     if (this.#strategy === 'direct') await this.#beginCheckpoint()
     for (const item of items) await this.#load(item)
   }
@@ -195,7 +209,11 @@ class LoadAttempt implements Load {
   async #load(item: QueueItem): Promise<void> {
     await this.#receive(item)
     if (this.#loader === null) {
-      this.#loader = createLoader(this.#rows, this.#receiver!.name, this.#local)
+      const { refused } = this.#input.context
+      const into = this.#receiver!.name
+      this.#loader = refused
+        ? createCarefulLoader(this.#rows, into, this.#local, refused)
+        : createLoader(this.#rows, into, this.#local)
       this.#loadingSince = performance.now()
     }
     await this.#loader.write(item)
@@ -229,7 +247,8 @@ class LoadAttempt implements Load {
 
   #createReceiver(session: Session, columns: readonly TableColumn[]): Promise<Receiver> {
     const { context, owner, target } = this.#input
-    const stage = { stage: ownTable(owner, 's'), target, columns, write: context.sync.write }
+    const quarantine = context.refused !== undefined
+    const stage = { stage: ownTable(owner, 's'), target, columns, write: context.sync.write, quarantine }
     return this.#strategy === 'whole' ? createStage(session, stage) : createBatch(session, stage)
   }
 
@@ -278,14 +297,23 @@ class LoadAttempt implements Load {
     if (batch !== null) {
       const from = quoteTable(batch.name)
       if (sync.write === 'upsert')
-        await mergeRows(session, { target: this.#destination, from, columns, key: sync.primary_key })
+        await mergeRows(session, {
+          target: this.#destination,
+          from,
+          columns,
+          key: sync.primary_key,
+          refused: context.refused,
+        })
       else {
         const list = columns.map(({ name }) => quoteName(name)).join(', ')
-        await session.run(`INSERT INTO ${quoteTable(this.#destination)} (${list}) SELECT ${list} FROM ${from}`)
+        const statement = (condition: string | null): string =>
+          `INSERT INTO ${quoteTable(this.#destination)} (${list}) SELECT ${list} FROM ${from}${condition === null ? '' : ` WHERE ${condition}`}`
+        await moveRows(session, { from, columns, statement }, context.refused)
       }
       await fault('mysql.checkpoint.merged')
     }
     await setCursor(session, owner, { checkpoint, cursor, visible: !this.#staged })
+    await context.refused?.keep()
     await fault('mysql.checkpoint.ready')
     await this.#connection.commit((mark) => mark.checkpoint === checkpoint)
     this.#open = false

@@ -89,12 +89,21 @@ async function checkRows(
     number: readInteger,
     message: readText,
   })
-  const examples = said.map(({ message }) => message).join('; ')
+  const examples = said.map(({ message }) => message).join('; ') || `${missing} rows are missing`
   const advice = said.map(({ number }) => advices[number]).find((each) => each !== undefined)
-  throw new ConnectorError(
-    'destination',
-    `MySQL would have changed or left out values of ${table.table}, so nothing of this checkpoint was loaded: ${examples || `${missing} rows are missing`}. ${advice ?? 'Change the column, or exclude it in config.columns'}`,
+  throw new RowsChanged(
+    `MySQL would have changed or left out values of ${table.table}, so nothing of this checkpoint was loaded: ${examples}. ${advice ?? 'Change the column, or exclude it in config.columns'}`,
+    examples,
   )
+}
+
+/** What the server said about rows that it would not have taken as they are. */
+export class RowsChanged extends ConnectorError {
+  readonly said: string
+  constructor(message: string, said: string) {
+    super('destination', message)
+    this.said = said
+  }
 }
 
 /** A quarter of the least that a server is set to, because characters are counted, and one has up to four bytes. */

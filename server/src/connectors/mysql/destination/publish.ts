@@ -13,6 +13,7 @@ import type { LoadConnection } from './connection.ts'
 import { takeTurn, withLock } from './locks.ts'
 import { confirmMark, type MarkOwner, publishMark } from './marks.ts'
 import { checkKey, mergeRows, prepareMerge } from './merge.ts'
+import { moveRows } from './refused-rows.ts'
 import { dropTables, fillMarker, ordinalColumn, ownTable } from './stage.ts'
 import { alterTable, createTable, readTable } from './table.ts'
 
@@ -65,15 +66,24 @@ export async function publishStage(input: PublishInput): Promise<string[]> {
   const rows = staged !== null && (await hasRows(session, stage))
   const columns = (staged?.columns ?? []).filter(({ name }) => name !== ordinalColumn)
   if (!rows) return publishNothing(input)
-  if (context.sync.write === 'replace') return replaceRows(input, columns)
+  if (context.sync.write === 'replace') {
+    const numbered = columns.length < staged.columns.length
+    return replaceRows(input, columns, numbered)
+  }
   if (context.sync.write === 'upsert') checkKey(columns, context.sync.primary_key)
   const done = await takeTurn(session, target)
   const changes = await matchTarget(session, context, target, columns)
   if (context.sync.write === 'upsert') await prepareMerge(session, target, context.sync.primary_key)
   await inTransaction(input, async () => {
     if (context.sync.write === 'upsert')
-      await mergeRows(session, { target, from: quoteTable(stage), columns, key: context.sync.primary_key })
-    else await insertStaged(session, target, stage, columns)
+      await mergeRows(session, {
+        target,
+        from: quoteTable(stage),
+        columns,
+        key: context.sync.primary_key,
+        refused: context.refused,
+      })
+    else await insertStaged(input, stage, columns)
   })
   await done()
   await dropTables(connection.session, [stage])
@@ -86,18 +96,21 @@ async function inTransaction(input: PublishInput, work: () => Promise<void>): Pr
   await publishMark(connection.session, owner, { checkpoint, cursor })
   await context.fault('mysql.publish.marked')
   await work()
+  await context.refused?.keep()
   await context.fault('mysql.publish.ready')
   await connection.commit((mark) => mark.published)
 }
 
 async function insertStaged(
-  session: Session,
-  target: TableName,
+  { connection, context, target }: PublishInput,
   stage: TableName,
   columns: readonly TableColumn[],
 ): Promise<void> {
   const list = columns.map(({ name }) => quoteName(name)).join(', ')
-  await session.run(`INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${quoteTable(stage)}`)
+  const from = quoteTable(stage)
+  const statement = (condition: string | null): string =>
+    `INSERT INTO ${quoteTable(target)} (${list}) SELECT ${list} FROM ${from}${condition === null ? '' : ` WHERE ${condition}`}`
+  await moveRows(connection.session, { from, columns, statement }, context.refused)
 }
 
 async function hasRows(session: Session, table: TableName): Promise<boolean> {
@@ -148,13 +161,16 @@ export async function maySwap(session: Session, target: TableName): Promise<bool
   return (await findObstacles(session, target)).swap
 }
 
-async function replaceRows(input: PublishInput, staged: readonly TableColumn[]): Promise<string[]> {
+/** `numbered`: the stage has a column of ours, so it cannot take the place of the table. */
+async function replaceRows(input: PublishInput, staged: readonly TableColumn[], numbered: boolean): Promise<string[]> {
   const { connection, context, owner, target, checkpoint, cursor } = input
   const { session } = connection
   const [stage, old, marker, done] = (['s', 'o', 'm', 'p'] as const).map((part) => quoteTable(ownTable(owner, part)))
   const existing = await readTable(session, target)
   const obstacles = existing === null ? { swap: true, referenced: false } : await findObstacles(session, target)
-  if (!obstacles.swap) return exchangeRows(input, staged, obstacles.referenced)
+  if (!obstacles.swap || numbered) return exchangeRows(input, staged, obstacles.referenced)
+  // The swap refuses nothing; what the stage refused was kept with its checkpoints.
+  await context.refused?.keep()
   await fillMarker(session, owner, checkpoint, cursor)
   await confirmMark(session, owner, checkpoint)
   await context.fault('mysql.publish.marked')
@@ -203,7 +219,7 @@ async function exchangeRows(
   await inTransaction(input, async () => {
     if (!referenced) {
       await session.run(`DELETE FROM ${quoteTable(target)}`)
-      return insertStaged(session, target, stage, staged)
+      return insertStaged(input, stage, staged)
     }
     // Deleting a referenced row would fail, or cascade to the other table. So rows are matched by key.
     const on = key.map((name) => `t.${quoteName(name)} = s.${quoteName(name)}`).join(' AND ')
@@ -212,9 +228,10 @@ async function exchangeRows(
     )
     const list = staged.map(({ name }) => quoteName(name))
     const set = list.map((name) => `${name} = VALUES(${name})`)
-    await session.run(
-      `INSERT INTO ${quoteTable(target)} (${list.join(', ')}) SELECT ${list.join(', ')} FROM ${quoteTable(stage)} ON DUPLICATE KEY UPDATE ${set.join(', ')}`,
-    )
+    const from = quoteTable(stage)
+    const statement = (condition: string | null): string =>
+      `INSERT INTO ${quoteTable(target)} (${list.join(', ')}) SELECT ${list.join(', ')} FROM ${from}${condition === null ? '' : ` WHERE ${condition}`} ON DUPLICATE KEY UPDATE ${set.join(', ')}`
+    await moveRows(session, { from, columns: staged, statement }, context.refused)
   })
   await dropTables(connection.session, [stage, ownTable(owner, 'm')])
   return changes

@@ -17,14 +17,17 @@ interface ReceiverInput {
   target: TableName
   columns: readonly TableColumn[]
   write: WriteMode
+  /** A row that is refused has to be found. */
+  quarantine: boolean
 }
 
 const BATCH = '_sluice_batch'
 
-/** Records to be merged are numbered, because the last of several wins. */
-function listColumns({ columns, write }: ReceiverInput): string {
+/** Records to be merged are numbered, because the last of several wins; all are, where one may have to be left out. */
+function listColumns({ columns, write, quarantine }: ReceiverInput): string {
   const parts = columns.map((column) => columnSql(column))
-  if (write === 'upsert') parts.push(`${quoteName(ordinalColumn)} bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY`)
+  if (write === 'upsert' || quarantine)
+    parts.push(`${quoteName(ordinalColumn)} bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY`)
   return parts.join(', ')
 }
 
@@ -43,7 +46,10 @@ export async function createStage(session: Session, input: ReceiverInput): Promi
     await session.run(`CREATE TABLE ${quoteTable(stage)} LIKE ${quoteTable(target)}`)
     return { name: stage, columns: byName(existing.columns) }
   }
-  await session.run(`CREATE TABLE ${quoteTable(stage)} (${listColumns(input)}) ${tableOptions(session)}`)
+  // A new table takes the name of its stage, so it must not have a column of ours; and it refuses nothing.
+  const quarantine = input.quarantine && (write !== 'replace' || existing !== null)
+  const list = listColumns({ ...input, quarantine })
+  await session.run(`CREATE TABLE ${quoteTable(stage)} (${list}) ${tableOptions(session)}`)
   return { name: stage, columns: byName(columns) }
 }
 

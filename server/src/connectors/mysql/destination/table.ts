@@ -24,8 +24,12 @@ export interface TableFacts {
   generated: Set<string>
 }
 
-/** Null if there is no such table. */
-export async function readTable(session: Session, name: TableName): Promise<TableFacts | null> {
+/** Null if there is no such table. `settle` completes a conversion that a crash interrupted. */
+export async function readTable(
+  session: Session,
+  name: TableName,
+  { settle = true }: { settle?: boolean } = {},
+): Promise<TableFacts | null> {
   const rows = await session.query(
     `SELECT c.COLUMN_NAME, c.COLUMN_TYPE, c.CHARACTER_SET_NAME, c.COLUMN_COMMENT, c.EXTRA, t.ENGINE, t.TABLE_TYPE
      FROM information_schema.TABLES t JOIN information_schema.COLUMNS c ON ${whereOf(name, 'c.')}
@@ -61,7 +65,7 @@ export async function readTable(session: Session, name: TableName): Promise<Tabl
       })
     })
   for (const { name: column, comment } of rows)
-    if (comment.startsWith(CONVERTING))
+    if (settle && comment.startsWith(CONVERTING))
       await finishConversion(session, name, columns.find((each) => each.name === column)!, comment)
   return {
     columns,
@@ -70,8 +74,12 @@ export async function readTable(session: Session, name: TableName): Promise<Tabl
 }
 
 /** Texts are compared by their bytes, without padding: a key must not take two texts for one. */
+export function exactCollation(session: Session): string {
+  return session.server.maria ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin'
+}
+
 export function tableOptions(session: Session): string {
-  return `ENGINE=InnoDB ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE ${session.server.maria ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin'}`
+  return `ENGINE=InnoDB ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4 COLLATE ${exactCollation(session)}`
 }
 
 export async function createTable(

@@ -40,6 +40,13 @@ function formOf({ from, neutral }: WrittenColumn): Form {
   return base === 'decimal' || base.startsWith('float') ? 'number' : 'copy'
 }
 
+/** A value that MySQL cannot store at all. */
+export class UnstorableValue extends ConnectorError {
+  constructor(message: string) {
+    super('destination', message)
+  }
+}
+
 export type Transcoder = (rows: Buffer) => Buffer
 
 export function createTranscoder(columns: readonly WrittenColumn[]): Transcoder {
@@ -169,8 +176,7 @@ function toUtc(text: string): string {
   }
   const match = INSTANT.exec(text)
   if (match === null)
-    throw new ConnectorError(
-      'destination',
+    throw new UnstorableValue(
       `The time ${JSON.stringify(text.slice(0, 60))} cannot be stored by MySQL, which has times from the year 1 to 9999 only; correct it, or exclude its column`,
     )
   const [, year, month, day, hour, minute, second = '00', fraction = '', zone = 'Z'] = match

@@ -54,11 +54,16 @@ our own statement are ever sent.
 **append** adds the rows of every run. **upsert** merges every checkpoint by \`primary_key\`: of several records with the same key the last
 wins, and a record without a key fails the run. A new table gets a primary key, an existing one a unique index on those columns; a table
 with another unique index is refused, because MySQL would merge by that one too. Texts in the key may have 255 characters.
+If a key column of an existing table has a collation that ignores case, accents or trailing blanks, keys that differ only in those are
+merged, and the log warns and says how to change it.
 **replace** loads into a staging table and publishes by one RENAME TABLE: readers see the old or the new rows, never a mixture. The new
 table has the indexes, defaults and comments of the old one, and grants stay. Where foreign keys or triggers hang on the table, its rows
 are exchanged in one transaction instead; if other tables refer to it, rows are matched by the primary key. A transaction that began
 during the load, and reads the table for the first time after the swap, may find it without the newest rows. A run without any
 records leaves the old rows, unless \`allow_empty\` is set.
+**Quarantine** (\`on_error\`): a row that the server refuses (SQLSTATE classes 22 and 23, a check, SIGNAL in a trigger) or would not take
+as it is, is found by loading its batch again in halves. Rows are collected in a table of our own first, which is slower than without. With
+upsert, an earlier record of the same key stays if the last one is refused.
 A source that cannot resume is staged in append and upsert as well, and published at its end.
 Tables that begin with \`_sluice_\` are ours; later runs drop those that are left over.
 

@@ -1,11 +1,11 @@
 /** Where a MySQL or MariaDB server is and how to log in: the settings both connectors share, resolved to one `Target`. */
 import { type Static, Type } from 'typebox'
-import { identity, secret } from '../../contract.ts'
+import { type Either, identity, secret } from '../../contract.ts'
 import {
   type AddressDialect,
   canonicalHost,
   checkPem,
-  MAX_PEM,
+  pem,
   resolveAddress,
   type ServerAddress,
   tlsSettings,
@@ -31,12 +31,17 @@ export const connectionSettings = {
   tls: Type.Optional(tlsSettings),
   server_public_key: Type.Optional(
     Type.String({
-      maxLength: MAX_PEM,
+      ...pem,
       description:
         'PEM text of the RSA key of a MySQL server without TLS, to encrypt the password with (caching_sha2_password). It is never asked of the server.',
     }),
   ),
 }
+
+export const eitherAddress: Either = [
+  { title: 'Host and login', fields: ['host', 'port', 'database', 'user', 'password'] },
+  { title: 'One URL', fields: ['url'] },
+]
 
 const connection = Type.Object(connectionSettings)
 export type ConnectionSettings = Static<typeof connection>

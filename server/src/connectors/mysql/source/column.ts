@@ -157,7 +157,7 @@ export function literal(column: SourceColumn, value: string): string {
   const wrong = (what: string): ConnectorError =>
     new ConnectorError(
       'config',
-      `The state of the pipeline holds ${JSON.stringify(value.slice(0, 100))} for ${column.name}, which is not ${what}; set or reset it`,
+      `The state or the range holds ${JSON.stringify(value.slice(0, 100))} for ${column.name}, which is not ${what}; set or reset it`,
     )
   if (isDated(own)) {
     const [, day, clock] = DAY.exec(value) ?? []

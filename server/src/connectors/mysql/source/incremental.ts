@@ -6,8 +6,8 @@
  * (cursor/tie-group.ts). Rows without a value come first, and only in the first run.
  */
 import type { Json } from '../../../json/json.ts'
-import { type ColumnChoice, ConnectorError, type RunLog, type Sync } from '../../contract.ts'
-import { type CursorState, readState, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
+import { type ColumnChoice, ConnectorError, type ReadRange, type RunLog, type Sync } from '../../contract.ts'
+import { type CursorState, readStart, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
 import { createTieGroup, type TieGroup } from '../../cursor/tie-group.ts'
 import { comparable, fingerprintOf, literal, type SourceColumn, textOf } from './column.ts'
 import { findColumn, type Projection, projectColumns } from './projection.ts'
@@ -28,24 +28,27 @@ interface PlanInput {
   columns: ColumnChoice
   state: Json
   resume: Json
+  /** Of a back-fill. */
+  range?: ReadRange
   log: RunLog
 }
 
-export function planIncremental({ relation, sync, columns, state, resume, log }: PlanInput): ReadPlan {
+export function planIncremental(input: PlanInput): ReadPlan {
+  const { relation, sync, columns, range, log } = input
   if (sync.cursor_field === null)
     throw new ConnectorError('config', 'An incremental sync needs config.sync.cursor_field, the column to resume by')
   const cursor = findColumn(relation, sync.cursor_field, 'sync.cursor_field')
   if (sync.lookback_seconds > 0) checkLookback(sync, cursor)
   const projection = projectColumns(relation, columns)
-  const resumed = readState(resume)
-  const start = resumed ?? readState(state)
+  const { start, resumed } = readStart(input)
   const identity = chooseIdentity(relation, sync, start, log)
-  const lookback = resumed === null && start?.cursor != null && sync.lookback_seconds > 0
+  const lookback = resumed === null && !range && start?.cursor != null && sync.lookback_seconds > 0
   // Rows merged by key may be read again; missing one would be worse.
   const rereadTies = resumed === null && sync.write === 'upsert'
   const where = lookback
     ? `WHERE ${comparable(cursor)} >= ${literal(cursor, start.cursor!)} - INTERVAL ${sync.lookback_seconds} SECOND`
     : buildWhere(relation, cursor, identity, start, { resuming: resumed !== null, ignoreAfter: rereadTies })
+  const end = range ? ` AND ${comparable(cursor)} < ${literal(cursor, String(range.to))}` : ''
   const ties = createTieGroup({
     readCursor: (text) => (text === '' ? null : text.slice(1)),
     identity: identity.names,
@@ -58,7 +61,7 @@ export function planIncremental({ relation, sync, columns, state, resume, log }:
   // NULL sorts before every value.
   const order = [comparable(cursor), ...identity.order].join(', ')
   return {
-    sql: `SELECT ${list} FROM ${relation.from} AS t ${where} ORDER BY ${order}`,
+    sql: `SELECT ${list} FROM ${relation.from} AS t ${where}${end} ORDER BY ${order}`,
     projection,
     ties,
     reportEnd: () => reportEnd(ties, cursor.name, log),

@@ -17,7 +17,7 @@ import { readState } from '../../cursor/cursor-state.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, openSession, type Session } from '../shared/session.ts'
-import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
+import { canonicalPlace, connectionSettings, eitherAddress, resolveTarget } from '../shared/settings.ts'
 import { readInteger } from '../shared/values.ts'
 import { describeAll } from './describe.ts'
 import { planIncremental, type ReadPlan } from './incremental.ts'
@@ -40,7 +40,7 @@ const settings = Type.Object(
           Type.Object(
             {},
             {
-              additionalProperties: Type.String({ minLength: 1 }),
+              additionalProperties: Type.String({ minLength: 1, contentMediaType: 'application/sql' }),
               default: {},
               description: 'Additional streams: a name and the SELECT that returns its rows.',
             },
@@ -69,7 +69,7 @@ const settings = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, either: eitherAddress },
 )
 
 type Settings = Static<typeof settings>
@@ -88,7 +88,7 @@ export const mysqlSource: Source<typeof settings> = {
   checkState: (state) => void readState(state),
   streams: 'dynamic',
   auth_types: ['none'],
-  capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
+  capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'], ranges: true },
   example_config: {
     name: 'mysql',
     stream: 'orders',

@@ -3,6 +3,7 @@
  * `finish`, and they are visible only after the surrounding transaction.
  */
 import type { Submittable } from 'pg'
+import { copyHeader, copyTrailer } from '../shared/native-rows.ts'
 import type { Session, streamOf } from '../shared/session.ts'
 
 interface Wire {
@@ -13,8 +14,18 @@ interface Wire {
 const COPY_DATA = 0x64
 const copyDone = Buffer.from([0x63, 0, 0, 0, 4])
 
+function headOf(bytes: Buffer): Buffer {
+  const head = Buffer.allocUnsafe(5)
+  head[0] = COPY_DATA
+  head.writeUInt32BE(bytes.length + 4, 1)
+  return head
+}
+
 export class CopyIn implements Submittable {
   readonly #text: string
+  /** Rows in binary form have something in front of them and something behind. */
+  readonly #binary: boolean
+  #begun = false
   #wire: Wire | null = null
   #error: Error | null = null
   #count = 0
@@ -22,8 +33,9 @@ export class CopyIn implements Submittable {
   readonly #finished = Promise.withResolvers<number>()
   #drained: PromiseWithResolvers<void> | null = null
 
-  constructor(text: string) {
+  constructor(text: string, binary: boolean) {
     this.#text = text
+    this.#binary = binary
     // The next write or finish reports the error; until then it must not end the process.
     this.#opened.promise.catch(() => {})
     this.#finished.promise.catch(() => {})
@@ -58,11 +70,9 @@ export class CopyIn implements Submittable {
     await this.#opened.promise
     if (this.#error) throw this.#error
     const stream = this.#wire!.stream
-    const head = Buffer.allocUnsafe(5)
-    head[0] = COPY_DATA
-    head.writeUInt32BE(bytes.length + 4, 1)
     stream.cork()
-    stream.write(head)
+    this.#begin(stream)
+    stream.write(headOf(bytes))
     const free = stream.write(bytes, onSent)
     stream.uncork()
     if (free) return
@@ -77,17 +87,30 @@ export class CopyIn implements Submittable {
     }
   }
 
+  #begin(stream: Wire['stream']): void {
+    if (!this.#binary || this.#begun) return
+    this.#begun = true
+    stream.write(headOf(copyHeader))
+    stream.write(copyHeader)
+  }
+
   /** The number of rows the server took. */
   async finish(): Promise<number> {
     await this.#opened.promise
     if (this.#error) throw this.#error
-    this.#wire!.stream.write(copyDone)
+    const { stream } = this.#wire!
+    this.#begin(stream)
+    if (this.#binary) {
+      stream.write(headOf(copyTrailer))
+      stream.write(copyTrailer)
+    }
+    stream.write(copyDone)
     return this.#finished.promise
   }
 }
 
-export function copyIn(session: Session, text: string): CopyIn {
-  const copy = new CopyIn(text)
+export function copyIn(session: Session, text: string, binary = false): CopyIn {
+  const copy = new CopyIn(text, binary)
   session.client.query(copy)
   return copy
 }

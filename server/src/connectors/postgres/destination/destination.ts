@@ -15,11 +15,12 @@ import { explainFailure } from '../shared/errors.ts'
 import { formatStream, quoteName, splitStream, type TableName } from '../shared/names.ts'
 import { destinationNotes } from '../shared/notes.ts'
 import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
-import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
-import { readBoolean, readText } from '../shared/values.ts'
+import { canonicalPlace, connectionSettings, eitherAddress, resolveTarget } from '../shared/settings.ts'
+import { orNull, readBoolean, readText } from '../shared/values.ts'
 import { openLoad } from './load.ts'
 import { applicationOf, fence, type MarkOwner } from './marks.ts'
 import { ensureMarks } from './marks-table.ts'
+import { previewLoad } from './preview.ts'
 
 const settings = Type.Object(
   {
@@ -49,7 +50,7 @@ const settings = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, either: eitherAddress },
 )
 
 type Settings = Static<typeof settings>
@@ -65,7 +66,13 @@ export const postgresDestination: Destination<typeof settings> = {
     schema: config.schema,
     table: tableOf(config, stream),
   }),
-  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['tsv', 'ndjson'], commits: 'mark' },
+  capabilities: {
+    write: ['append', 'replace', 'upsert'],
+    encodings: ['tsv', 'ndjson'],
+    native: 'pgcopy',
+    commits: 'mark',
+    quarantine: true,
+  },
   example_config: {
     name: 'postgres',
     config: {
@@ -107,6 +114,23 @@ export const postgresDestination: Destination<typeof settings> = {
     return { run_id, seq, attempt, checkpoint, cursor, published }
   },
 
+  async preview(context) {
+    const target = { schema: context.config.schema, table: tableOf(context.config, context.stream) }
+    return explained(context, async () => {
+      const session = await open(context, 'sluice preview', { readOnly: true })
+      try {
+        return await inTransaction(session, () =>
+          previewLoad(session, context, target, async () => {
+            await checkRights(session, context.config, { readOnly: true })
+            await requireWritable(session, target)
+          }),
+        )
+      } finally {
+        await session.close()
+      }
+    })
+  },
+
   async open(context) {
     const owner = ownerOf(context)
     const table = tableOf(context.config, context.stream)
@@ -142,13 +166,14 @@ function ownerOf({
   return { schema: config.schema, pipeline_id, run_id, seq, attempt, token, installation }
 }
 
-function open(context: Context<Settings>, application: string): Promise<Session> {
+function open(context: Context<Settings>, application: string, options: { readOnly?: boolean } = {}): Promise<Session> {
   return openSession(resolveTarget(context.config), {
     egress: context.egress,
     signal: context.signal,
     side: 'destination',
     application,
     statementTimeoutSeconds: context.config.statement_timeout_seconds,
+    ...options,
   })
 }
 
@@ -163,6 +188,7 @@ async function explained<T>(context: Context<Settings>, work: () => Promise<T>):
 
 function explainLoad(context: Context<Settings>, load: Load): Load {
   return {
+    native: load.native === true,
     write: (page) => explained(context, () => load.write(page)),
     commit: (checkpoint, cursor) => explained(context, () => load.commit(checkpoint, cursor)),
     publish: (checkpoint, cursor) => explained(context, () => load.publish(checkpoint, cursor)),
@@ -185,14 +211,16 @@ function withSession<T>(
   })
 }
 
-async function checkRights(session: Session, config: Settings): Promise<void> {
+/** `readOnly`: this transaction is, so what it says about the server is not asked. */
+async function checkRights(session: Session, config: Settings, { readOnly = false } = {}): Promise<void> {
   const schema = config.schema
   const [row] = await session.query(
     `SELECT to_regnamespace($1) IS NOT NULL AS found,
             coalesce(has_schema_privilege(to_regnamespace($1)::oid, 'CREATE'), false) AS may_create,
-            has_database_privilege(current_database(), 'CREATE') AS may_create_schema, current_setting('transaction_read_only') AS read_only`,
+            has_database_privilege(current_database(), 'CREATE') AS may_create_schema, CASE WHEN ${readOnly} THEN CASE WHEN pg_is_in_recovery() THEN 'on' END
+                 ELSE current_setting('transaction_read_only') END AS read_only`,
     [quoteName(schema)],
-    { found: readBoolean, may_create: readBoolean, may_create_schema: readBoolean, read_only: readText },
+    { found: readBoolean, may_create: readBoolean, may_create_schema: readBoolean, read_only: orNull(readText) },
   )
   if (row?.read_only === 'on') {
     throw new ConnectorError(

@@ -1,10 +1,9 @@
 /** The tables that rows are copied into: the target itself, a stage, or a temporary table to merge from. */
 import { quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import type { LoadTable } from './loader.ts'
 import { createMergeTableSql, mergeTable } from './merge.ts'
 import { createStage } from './stage.ts'
-import { createTableSql, readColumns, type TableColumn } from './table.ts'
+import { createTableSql, type LoadTable, readColumns, type TableColumn } from './table.ts'
 
 export type ColumnTypes = Map<string, string>
 

@@ -23,10 +23,11 @@ import { ConnectorError, type Load, type LoadContext, type Page } from '../../co
 import { quoteTable, type TableName } from '../shared/names.ts'
 import { inTransaction, type Session } from '../shared/session.ts'
 import { describeColumn } from '../shared/type-names.ts'
+import { openLoader } from './careful-loader.ts'
 import { CheckpointClock } from './checkpoint-clock.ts'
 import { type Connection, openConnection } from './connection.ts'
 import { type ColumnTypes, stageTable, targetTable, temporaryTable, toColumns } from './load-tables.ts'
-import { createLoader, type Loader, type LoadTable, needsChange, reconcile } from './loader.ts'
+import { type Loader, needsChange, reconcile } from './loader.ts'
 import { serializeWriters } from './locks.ts'
 import { advanceMark, type MarkOwner, publishMark, setCursor } from './marks.ts'
 import { checkKey, mergeRows, mergeTable } from './merge.ts'
@@ -34,9 +35,10 @@ import { openQueue } from './open-queue.ts'
 import { dropOwnTables, stageName, sweepTables } from './own-tables.ts'
 import type { PageQueue } from './page-queue.ts'
 import { prepareTarget, publishStage } from './publish.ts'
+import { checkAtOnce, moveRows } from './refused-rows.ts'
 import { addRows, createSpill, requireWhole, type Spill } from './spill-table.ts'
 import { dropStage, prepareStage } from './stage.ts'
-import { insertSql, readColumns, type TableColumn } from './table.ts'
+import { insertSql, type LoadTable, readColumns, restOf, type TableColumn } from './table.ts'
 import { changeColumns, changeTable, noticeOthers } from './table-changes.ts'
 
 /**
@@ -108,6 +110,10 @@ class LoadAttempt implements Load {
     this.#strategy = chooseStrategy(context)
     this.#stage = { schema: owner.schema, table: stageName(owner) }
     this.#clock = new CheckpointClock(() => context.requestCheckpoint())
+  }
+
+  get native(): boolean {
+    return this.#queue.native
   }
 
   /** Takes over what earlier attempts left, and inspects the table. */
@@ -204,7 +210,7 @@ class LoadAttempt implements Load {
     if (this.#open === null) {
       const session = await this.#beginCheckpoint()
       const table = this.#chooseTable(session)
-      this.#open = { loader: createLoader(session, this.#input.context.signal, table), table }
+      this.#open = { loader: openLoader(session, this.#input.context, table), table }
       this.#clock.start()
     }
     for (const item of this.#queue.take()) await this.#open.loader.write(item)
@@ -233,7 +239,8 @@ class LoadAttempt implements Load {
       const table = this.#chooseTable(session)
       await reconcile(session, this.#input.context.signal, table, columns)
       const names = columns.map(({ name }) => name)
-      await session.script(insertSql(table.name, names, { rest: `FROM ${from}` }))
+      const statement = (condition: string | null) => insertSql(table.name, names, restOf(from, condition))
+      await moveRows(session, { from, columns, statement }, this.#input.context.refused)
       this.#have = table.columns
     }
     await session.script(`DROP TABLE ${from}`)
@@ -264,6 +271,7 @@ class LoadAttempt implements Load {
     await this.#connection.begin()
     const { session } = this.#connection
     await advanceMark(session, owner, this.#checkpoint + 1)
+    await checkAtOnce(session, context.refused)
     await context.fault('postgres.checkpoint.marked')
     if (this.#strategy !== 'stage') {
       await serializeWriters(session, target.schema, target.table)
@@ -292,9 +300,10 @@ class LoadAttempt implements Load {
   }
 
   async #commitCheckpoint(session: Session, cursor: Json): Promise<void> {
-    const { fault } = this.#input.context
+    const { fault, refused } = this.#input.context
     const checkpoint = this.#checkpoint + 1
     await setCursor(session, this.#input.owner, { checkpoint, cursor, visible: this.#strategy !== 'stage' })
+    await refused?.keep()
     await fault('postgres.checkpoint.ready')
     await this.#connection.commit((mark) => mark.checkpoint === checkpoint)
     this.#checkpoint = checkpoint
@@ -313,7 +322,7 @@ class LoadAttempt implements Load {
     checkKey(columns, key)
     const into = targetTable(session, target, this.#have, key)
     await reconcile(session, context.signal, into, columns)
-    await mergeRows(session, { target, from, columns, key, log: context.log })
+    await mergeRows(session, { target, from, columns, key, log: context.log, refused: context.refused })
     this.#have = into.columns
     await context.fault('postgres.checkpoint.merged')
   }
@@ -333,9 +342,9 @@ class LoadAttempt implements Load {
 
   async #publishStaged(cursor: Json): Promise<void> {
     const { context, owner, target } = this.#input
-    const { signal, log, sync, fault } = context
+    const { signal, log, sync, fault, refused } = context
     const columns = this.#queue.shape.written()
-    const input = { signal, log, sync, target, stage: this.#stage, columns, fault }
+    const input = { signal, log, sync, target, stage: this.#stage, columns, fault, refused }
     const change = { connection: this.#connection, target, context }
     const prepared = await changeTable(change, (session, mark) => prepareTarget({ ...input, session }, mark))
     await this.#connection.begin()
@@ -344,7 +353,9 @@ class LoadAttempt implements Load {
     await publishMark(session, owner, { checkpoint: this.#checkpoint, cursor })
     await fault('postgres.publish.marked')
     await serializeWriters(session, target.schema, target.table)
+    await checkAtOnce(session, refused)
     const changes = await publishStage({ ...input, session }, mark)
+    await refused?.keep()
     await fault('postgres.publish.ready')
     await this.#connection.commit(({ published }) => published)
     await this.#reportSchema([...prepared, ...changes])

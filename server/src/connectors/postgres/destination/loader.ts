@@ -2,22 +2,15 @@
  * Loads rows into one table within a transaction: creates or alters the table as the rows require, and keeps one COPY
  * open as long as the columns stay the same.
  */
+import { ConnectorError } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { type CopyIn, copyIn } from './copy-in.ts'
 import { withLock } from './locks.ts'
+import { requireTypes } from './native-columns.ts'
 import type { QueueItem } from './page-queue.ts'
-import { addColumnSql, type TableColumn, widenColumnSql } from './table.ts'
+import { addColumnSql, type LoadTable, type TableColumn, widenColumnSql } from './table.ts'
 import { isWidening } from './widening.ts'
-
-export interface LoadTable {
-  name: TableName
-  /** As SQL writes it; a temporary table has no schema. */
-  sql: string
-  /** Null while it does not exist. */
-  columns: Map<string, string> | null
-  create(columns: readonly TableColumn[]): Promise<Map<string, string>>
-}
 
 export interface Loader {
   write(item: QueueItem): Promise<void>
@@ -27,13 +20,18 @@ export interface Loader {
 
 export function createLoader(session: Session, signal: AbortSignal, table: LoadTable): Loader {
   let copy: CopyIn | null = null
-  let columnsOfCopy = ''
+  let statement = ''
+  /** How many rows in binary form were sent to the open COPY; null if it takes text. */
+  let sent: number | null = null
   let written = 0
 
   async function finish(): Promise<number> {
     const ending = copy
     copy = null
-    written += (await ending?.finish()) ?? 0
+    const taken = (await ending?.finish()) ?? 0
+    // A trigger may drop rows, but nothing adds one.
+    if (ending !== null && sent !== null && taken > sent) throw wrongCount(taken, sent)
+    written += taken
     return written
   }
 
@@ -46,19 +44,32 @@ export function createLoader(session: Session, signal: AbortSignal, table: LoadT
   }
 
   return {
-    async write({ rows, columns, release }) {
+    async write({ rows, columns, release, binary }) {
       if (columns.length === 0) return writeEmptyRows(rows.length)
-      const list = columns.map(({ name }) => quoteName(name)).join(', ')
-      if (copy !== null && (list !== columnsOfCopy || needsChange(table.columns, columns))) await finish()
+      const wanted = copySql(table, columns, binary !== undefined)
+      if (copy !== null && (wanted !== statement || needsChange(table.columns, columns))) await finish()
       if (copy === null) {
         await reconcile(session, signal, table, columns)
-        copy = copyIn(session, `COPY ${table.sql} (${list}) FROM STDIN`)
-        columnsOfCopy = list
+        if (binary !== undefined) await requireTypes(session, table, columns)
+        copy = copyIn(session, wanted, binary !== undefined)
+        statement = wanted
+        sent = binary === undefined ? null : 0
       }
+      if (binary !== undefined) sent = (sent ?? 0) + binary
       await copy.write(rows, release)
     },
     finish,
   }
+}
+
+function copySql(table: LoadTable, columns: readonly TableColumn[], binary: boolean): string {
+  const list = columns.map(({ name }) => quoteName(name)).join(', ')
+  return `COPY ${table.sql} (${list}) FROM STDIN${binary ? ' (FORMAT binary)' : ''}`
+}
+
+/** The source counts messages of its server. One that puts anything but one row into each is no PostgreSQL. */
+function wrongCount(taken: number, sent: number): ConnectorError {
+  return new ConnectorError('source', `The source announced ${sent} rows in binary form, and its bytes held ${taken}`)
 }
 
 export function needsChange(have: Map<string, string> | null, columns: readonly TableColumn[]): boolean {

@@ -2,11 +2,12 @@
  * Upsert: rows copied to a temporary table are merged into the target by key. Of several rows with the same key the
  * last wins. Rows are merged in key order, so two merges cannot deadlock.
  */
-import { ConnectorError, type RunLog } from '../../contract.ts'
+import { ConnectorError, type RefusedRecords, type RunLog } from '../../contract.ts'
 import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable, quoteText, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
-import { insertSql, ordinalColumn, readAlwaysIdentities, type TableColumn } from './table.ts'
+import { moveRows, refuseRows } from './refused-rows.ts'
+import { insertSql, ordinalColumn, readAlwaysIdentities, restOf, type TableColumn } from './table.ts'
 
 /** A temporary table with the columns of the records; it goes with the transaction. */
 export const mergeTable = 'pg_temp._sluice_merge'
@@ -24,6 +25,7 @@ interface MergeInput {
   columns: readonly TableColumn[]
   key: readonly string[]
   log: RunLog
+  refused?: RefusedRecords | undefined
 }
 
 export async function mergeRows(session: Session, input: MergeInput): Promise<void> {
@@ -31,22 +33,26 @@ export async function mergeRows(session: Session, input: MergeInput): Promise<vo
   checkKey(columns, key)
   await ensureUnique(session, target, key)
   const keyList = key.map(quoteName).join(', ')
-  const [missing] = await session.query(
-    `SELECT FROM ${from} WHERE ${key.map((name) => `${quoteName(name)} IS NULL`).join(' OR ')} LIMIT 1`,
-  )
-  if (missing) {
-    throw new ConnectorError(
-      'destination',
-      `A record has no value in the primary key (${key.join(', ')}), so it cannot be merged; fix the source or choose another key`,
-    )
-  }
+  await leaveOutKeyless(session, input)
   const names = columns.map(({ name }) => name)
   const others = (await findChangeable(session, target, names, input.log)).filter((name) => !key.includes(name))
   const set = others.map(quoteName).map((name) => `${name} = EXCLUDED.${name}`)
   const action = set.length === 0 ? 'NOTHING' : `UPDATE SET ${set.join(', ')}`
   const list = `DISTINCT ON (${keyList}) ${names.map(quoteName).join(', ')}`
-  const rest = `FROM ${from} ORDER BY ${keyList}, ${quoteName(ordinalColumn)} DESC ON CONFLICT (${keyList}) DO ${action}`
-  await session.script(insertSql(target, names, { list, rest }))
+  const statement = (condition: string | null): string => {
+    const order = `ORDER BY ${keyList}, ${quoteName(ordinalColumn)} DESC ON CONFLICT (${keyList}) DO ${action}`
+    return insertSql(target, names, { list, rest: `${restOf(from, condition).rest} ${order}` })
+  }
+  await moveRows(session, { from, columns, statement }, input.refused)
+}
+
+/** Records without a value in the key are refused, or fail the merge. */
+async function leaveOutKeyless(session: Session, { from, columns, key, refused }: MergeInput): Promise<void> {
+  const condition = key.map((name) => `${quoteName(name)} IS NULL`).join(' OR ')
+  const reason = `A record has no value in the primary key (${key.join(', ')}), so it cannot be merged`
+  if (refused) return refuseRows(session, { from, columns }, { condition, reason }, refused)
+  const [missing] = await session.query(`SELECT FROM ${from} WHERE ${condition} LIMIT 1`)
+  if (missing) throw new ConnectorError('destination', `${reason}; fix the source or choose another key`)
 }
 
 /** The columns that can be updated in existing rows. */
@@ -76,7 +82,7 @@ export function checkKey(columns: readonly TableColumn[], key: readonly string[]
 }
 
 /** ON CONFLICT needs a unique index on exactly the key. */
-export async function ensureUnique(session: Session, target: TableName, key: readonly string[]): Promise<void> {
+export async function hasUnique(session: Session, target: TableName, key: readonly string[]): Promise<boolean> {
   const [found] = await session.query(
     `SELECT FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate
        AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = ${key.length}
@@ -85,7 +91,11 @@ export async function ensureUnique(session: Session, target: TableName, key: rea
            (SELECT array_agg(name ORDER BY name) FROM unnest($2::text[]) AS k(name))`,
     [quoteTable(target), key],
   )
-  if (found) return
+  return found !== undefined
+}
+
+export async function ensureUnique(session: Session, target: TableName, key: readonly string[]): Promise<void> {
+  if (await hasUnique(session, target, key)) return
   try {
     await session.script(`CREATE UNIQUE INDEX ON ${quoteTable(target)} (${key.map(quoteName).join(', ')})`)
   } catch (error) {

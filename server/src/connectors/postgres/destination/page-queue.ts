@@ -16,10 +16,14 @@ export interface QueueItem {
   /** The fields of the rows in order, with the types they are written for. */
   columns: TableColumn[]
   /** Called once the rows have been sent. */
-  release?: () => void
+  release?: (() => void) | undefined
+  /** The rows are in binary form, and there are this many. */
+  binary?: number
 }
 
 export interface PageQueue {
+  /** The pages are in the native form. */
+  readonly native: boolean
   readonly shape: Shape
   /** Bytes of waiting rows, including those not handed over yet. */
   readonly size: number
@@ -41,7 +45,7 @@ export interface QueueOptions {
   contract: SchemaChange
 }
 
-export function createPageQueue(options: QueueOptions): PageQueue {
+export function createPageQueue(options: QueueOptions, native = false): PageQueue {
   const shape = new Shape(options)
   const items: QueueItem[] = []
   let size = 0
@@ -51,11 +55,14 @@ export function createPageQueue(options: QueueOptions): PageQueue {
     size += item.rows.length
   }
   const changes = options.declared === null ? [] : describeChange(shape.declare(options.declared))
-  const adder =
-    options.encoding === 'tsv'
-      ? createRowAdder(options.declared ?? [], shape, queue, changes)
-      : createJsonAdder(options, shape, queue, changes)
+  const chooseAdder = (): Adder => {
+    if (native) return createNativeAdder(shape, queue)
+    if (options.encoding === 'tsv') return createRowAdder(options.declared ?? [], shape, queue, changes)
+    return createJsonAdder(options, shape, queue, changes)
+  }
+  const adder = chooseAdder()
   return {
+    native,
     shape,
     get size() {
       return size + adder.pending()
@@ -95,6 +102,17 @@ interface Adder {
   report(): string[]
 }
 
+/** Rows that the table takes as they are (native-columns.ts). */
+function createNativeAdder(shape: Shape, queue: (item: QueueItem) => void): Adder {
+  const columns = shape.written()
+  return {
+    add: ({ bytes, records, release }) => queue({ rows: bytes, columns, release, binary: records }),
+    pending: () => 0,
+    flush() {},
+    report: () => [],
+  }
+}
+
 /** Rows pass unchanged; only if the contract drops a column must its fields be cut out, and only few are inspected. */
 function createRowAdder(
   declared: readonly Column[],
@@ -119,7 +137,7 @@ function createRowAdder(
         columns = shape.written()
         watched = shape.watched()
       }
-      queue({ rows: whole ? bytes : pickFields(bytes, kept), columns })
+      queue({ rows: whole ? bytes : pickFields(bytes, kept), columns, release: page.release })
     },
     pending: () => 0,
     flush() {},

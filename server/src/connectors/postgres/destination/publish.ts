@@ -3,20 +3,29 @@
  * swaps the stage in, or exchanges the rows if a swap is not possible (swap.ts). TRUNCATE is never used: a reader with
  * an older snapshot would find the table empty.
  */
-import { ConnectorError, type RunLog, type Sync } from '../../contract.ts'
+import { ConnectorError, type RefusedRecords, type RunLog, type Sync } from '../../contract.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readBoolean, readText } from '../shared/values.ts'
 import { withLock } from './locks.ts'
 import type { MarkRow } from './marks.ts'
 import { checkKey, ensureUnique, findChangeable, mergeRows } from './merge.ts'
-import { copyIndexes, copyProperties, findSwapObstacles, swapTables, waitForOlderSnapshots } from './swap.ts'
+import { moveRows, tryRows } from './refused-rows.ts'
+import {
+  copyIndexes,
+  copyProperties,
+  findSwapObstacles,
+  type Renames,
+  swapTables,
+  waitForOlderSnapshots,
+} from './swap.ts'
 import {
   addColumnSql,
   createTableSql,
   insertSql,
   ordinalColumn,
   readColumns,
+  restOf,
   type TableColumn,
   widenColumnSql,
 } from './table.ts'
@@ -31,6 +40,7 @@ interface PublishInput {
   stage: TableName
   /** Columns for a target that does not exist yet, if no rows came. */
   columns: readonly TableColumn[]
+  refused: RefusedRecords | undefined
   fault(point: string): Promise<void> | void
 }
 
@@ -88,13 +98,27 @@ export async function publishStage(input: PublishInput, mark: MarkRow): Promise<
   if (sync.write === 'upsert') checkKey(columns, sync.primary_key)
   const changes = await matchTarget(input, existing, columns)
   if (sync.write === 'upsert')
-    await mergeRows(session, { target, from: quoteTable(stage), columns, key: sync.primary_key, log: input.log })
-  else {
-    const names = columns.map(({ name }) => name)
-    await session.script(insertSql(target, names, { rest: `FROM ${quoteTable(stage)}` }))
-  }
+    await mergeRows(session, {
+      target,
+      from: quoteTable(stage),
+      columns,
+      key: sync.primary_key,
+      log: input.log,
+      refused: input.refused,
+    })
+  else await insertStaged(input, columns)
   await session.script(`DROP TABLE ${quoteTable(stage)}`)
   return changes
+}
+
+async function insertStaged(
+  { session, target, stage, refused }: PublishInput,
+  columns: readonly TableColumn[],
+): Promise<void> {
+  const from = quoteTable(stage)
+  const names = columns.map(({ name }) => name)
+  const statement = (condition: string | null) => insertSql(target, names, restOf(from, condition))
+  await moveRows(session, { from, columns, statement }, refused)
 }
 
 async function hasRows(session: Session, table: TableName): Promise<boolean> {
@@ -174,8 +198,8 @@ async function replaceRows(
     await session.script(`ALTER TABLE ${quoteTable(stage)} RENAME TO ${quoteName(target.table)}`)
     return [`created table ${target.schema}.${target.table}`]
   }
-  if (await willSwap(input, mark, existing, staged)) {
-    const renames = await copyIndexes(session, target, stage)
+  const renames = (await willSwap(input, mark, existing, staged)) ? await buildIndexes(input) : null
+  if (renames !== null) {
     await analyze(session, stage)
     await copyProperties(session, target, stage)
     await fault('postgres.publish.built')
@@ -195,6 +219,13 @@ async function replaceRows(
   return changes
 }
 
+/** Null if the rows do not fulfil the unique indexes and some have to be left out: then rows are exchanged. */
+async function buildIndexes({ session, target, stage, refused }: PublishInput): Promise<Renames[] | null> {
+  if (!refused) return copyIndexes(session, target, stage)
+  const { done } = { done: null, ...(await tryRows(session, () => copyIndexes(session, target, stage))) }
+  return done
+}
+
 /**
  * Before the table becomes visible: without statistics the first queries would be planned as if it were nearly empty.
  */
@@ -212,10 +243,8 @@ function describeDifference(before: readonly TableColumn[], after: readonly Tabl
 }
 
 /** Replaces the old rows with the new ones atomically. */
-async function exchangeRows(
-  { session, signal, log, target, stage }: PublishInput,
-  staged: readonly TableColumn[],
-): Promise<void> {
+async function exchangeRows(input: PublishInput, staged: readonly TableColumn[]): Promise<void> {
+  const { session, signal, log, target, stage, refused } = input
   await withLock(session, signal, target.table, () =>
     session.script(`LOCK TABLE ${quoteTable(target)} IN SHARE ROW EXCLUSIVE MODE`),
   )
@@ -226,8 +255,8 @@ async function exchangeRows(
   )
   const names = staged.map(({ name }) => name)
   if (!references?.found) {
-    const insert = insertSql(target, names, { rest: `FROM ${quoteTable(stage)}` })
-    return session.script(`DELETE FROM ${quoteTable(target)}; ${insert}`)
+    await session.script(`DELETE FROM ${quoteTable(target)}`)
+    return insertStaged(input, staged)
   }
   // Deleting a referenced row would fail, or cascade to the other table. So rows are matched by key.
   const key = await readPrimaryKey(session, target)
@@ -244,11 +273,18 @@ async function exchangeRows(
   )
   if (others.length > 0) {
     const set = others.map((name) => `${quoteName(name)} = s.${quoteName(name)}`).join(', ')
-    await session.script(`UPDATE ${quoteTable(target)} AS t SET ${set} FROM ${quoteTable(stage)} AS s WHERE ${on}`)
+    const update = (condition: string | null) =>
+      `UPDATE ${quoteTable(target)} AS t SET ${set} FROM ${quoteTable(stage)} AS s WHERE ${on}${and(condition)}`
+    await moveRows(session, { from: quoteTable(stage), columns: staged, statement: update }, refused)
   }
-  const rest = `FROM ${quoteTable(stage)} AS s WHERE NOT EXISTS (SELECT FROM ${quoteTable(target)} AS t WHERE ${on})`
-  await session.script(insertSql(target, names, { rest }))
+  const insert = (condition: string | null) => {
+    const isNew = `NOT EXISTS (SELECT FROM ${quoteTable(target)} AS t WHERE ${on})`
+    return insertSql(target, names, restOf(quoteTable(stage), `${isNew}${and(condition)}`))
+  }
+  await moveRows(session, { from: quoteTable(stage), columns: staged, statement: insert }, refused)
 }
+
+const and = (condition: string | null): string => (condition === null ? '' : ` AND ${condition}`)
 
 async function readPrimaryKey(session: Session, table: TableName): Promise<string[]> {
   const rows = await session.query(

@@ -12,13 +12,13 @@ import { codeOf, sqlState } from '../shared/errors.ts'
 import { quoteName, quoteTable, type TableName } from '../shared/names.ts'
 import type { Session } from '../shared/session.ts'
 import { readInteger } from '../shared/values.ts'
+import { openLoader } from './careful-loader.ts'
 import type { Connection } from './connection.ts'
 import { type ColumnTypes, toTypes } from './load-tables.ts'
-import { createLoader, type LoadTable } from './loader.ts'
 import type { MarkOwner } from './marks.ts'
 import { spillName } from './own-tables.ts'
 import type { QueueItem } from './page-queue.ts'
-import { ordinalColumn } from './table.ts'
+import { type LoadTable, ordinalColumn } from './table.ts'
 
 export interface Spill {
   name: TableName
@@ -36,15 +36,16 @@ export async function addRows(
   spill: Spill,
   items: readonly QueueItem[],
   connection: Connection,
-  { fault, signal }: Pick<LoadContext, 'fault' | 'signal'>,
+  context: Pick<LoadContext, 'fault' | 'signal' | 'refused'>,
 ): Promise<void> {
+  const { fault } = context
   await fault('postgres.spill.before')
   await connection.begin()
   const { session } = connection
   // An attempt that was fenced must not drop and make tables when it comes back.
   if (spill.columns === null) await connection.lockOwnMark()
   const table = spillTable(session, spill)
-  const loader = createLoader(session, signal, table)
+  const loader = openLoader(session, context, table)
   try {
     for (const item of items) await loader.write(item)
     const rows = await loader.finish()

@@ -12,6 +12,16 @@ export interface TableColumn {
   was?: string | undefined
 }
 
+/** Where rows are loaded. */
+export interface LoadTable {
+  name: TableName
+  /** As SQL writes it; a temporary table has no schema. */
+  sql: string
+  /** Null while it does not exist. */
+  columns: Map<string, string> | null
+  create(columns: readonly TableColumn[]): Promise<Map<string, string>>
+}
+
 /** Orders records of which the last one per key wins, because their physical order does not. */
 export const ordinalColumn = '_sluice_n'
 
@@ -54,6 +64,11 @@ export function insertSql(target: TableName, names: readonly string[], from: { l
   const list = names.map(quoteName).join(', ')
   const columns = names.length === 0 ? '' : ` (${list}) OVERRIDING SYSTEM VALUE`
   return `INSERT INTO ${quoteTable(target)}${columns} SELECT ${from.list ?? list} ${from.rest}`
+}
+
+/** All rows of a table, or those that fulfil a condition on `s`. */
+export function restOf(from: string, condition: string | null): { rest: string } {
+  return { rest: `FROM ${from} AS s${condition === null ? '' : ` WHERE ${condition}`}` }
 }
 
 export function createTableSql(

@@ -1,6 +1,6 @@
 /** Where a PostgreSQL server is and how to log in: the settings both connectors share, resolved to one `Target`. */
 import { type Static, Type } from 'typebox'
-import { identity, secret } from '../../contract.ts'
+import { type Either, identity, secret } from '../../contract.ts'
 import {
   type AddressDialect,
   canonicalHost,
@@ -34,6 +34,11 @@ export const connectionSettings = {
   password: Type.Optional(secret(Type.String({ description: 'Password of the role.' }))),
   tls: Type.Optional(tlsSettings),
 }
+
+export const eitherAddress: Either = [
+  { title: 'Host and login', fields: ['host', 'port', 'database', 'user', 'password'] },
+  { title: 'One URL', fields: ['url'] },
+]
 
 const connection = Type.Object(connectionSettings)
 export type ConnectionSettings = Static<typeof connection>

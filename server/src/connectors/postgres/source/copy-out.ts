@@ -5,11 +5,21 @@
  */
 import type { Submittable } from 'pg'
 import { ConnectorError } from '../../contract.ts'
+import { freeBytes } from '../../free-bytes.ts'
 import type { Session, streamOf } from '../shared/session.ts'
+import { BinaryRows } from './binary-rows.ts'
+
+export interface CopyOptions {
+  pageBytes?: number
+  /** The COPY is in binary form and its rows have this many fields. */
+  fields?: number
+}
 
 export interface Rows {
   bytes: Buffer
   count: number
+  /** For whoever is the only reader of the bytes: gives their memory back. */
+  release(): void
 }
 
 const PAGE_BYTES = 256 * 1024
@@ -40,9 +50,12 @@ class CopyOut implements Submittable {
   #passOn: DataListener | null = null
   /** An incomplete frame header, at most four bytes. */
   #head: Buffer = Buffer.alloc(0)
-  /** What is left of the current frame, and whether it holds row bytes. */
+  /** What is left of the current frame, whether it holds row bytes, and where in the page they began. */
   #left = 0
   #isData = false
+  #frameAt = 0
+  /** Null: the rows are text. */
+  readonly #binary: BinaryRows | null
   #page: Buffer
   #used = 0
   /** This many bytes of the page were searched and contain no end of a row. */
@@ -52,9 +65,10 @@ class CopyOut implements Submittable {
   #over = false
   #wake: (() => void) | null = null
 
-  constructor(text: string, pageBytes: number) {
+  constructor(text: string, { pageBytes = PAGE_BYTES, fields }: CopyOptions) {
     this.#text = text
     this.#pageBytes = pageBytes
+    this.#binary = fields === undefined ? null : new BinaryRows(fields)
     this.#page = Buffer.allocUnsafeSlow(pageBytes + 65536)
   }
 
@@ -86,6 +100,7 @@ class CopyOut implements Submittable {
         const code = chunk[at]!
         if (code === frame.copyData) {
           this.#isData = true
+          this.#frameAt = this.#used
         } else if (
           code === frame.copyOut ||
           code === frame.notice ||
@@ -109,6 +124,10 @@ class CopyOut implements Submittable {
       }
       this.#left -= end - at
       at = end
+      if (this.#left === 0 && this.#isData && this.#binary !== null) {
+        const fault = this.#endFrame(this.#binary)
+        if (fault !== null) return void this.#fail(fault)
+      }
     }
     if (this.#used < this.#pageBytes) return
     if (this.#cut()) {
@@ -124,18 +143,35 @@ class CopyOut implements Submittable {
     this.#page = larger
   }
 
-  /** Moves the complete rows out as a page; an incomplete row stays. */
-  #cut(): boolean {
+  /** A message of binary rows is one row, and nothing else of it is read. */
+  #endFrame(binary: BinaryRows): string | null {
+    const fault = binary.take(this.#page, this.#frameAt, this.#used)
+    this.#used = binary.end
+    return fault
+  }
+
+  /** Where the complete rows of the page end. */
+  #findEnd(): number {
+    if (this.#binary !== null) return this.#binary.end
     const found = this.#page.subarray(this.#searched, this.#used).lastIndexOf(NEWLINE)
     const end = found < 0 ? 0 : this.#searched + found + 1
     this.#searched = end === 0 ? this.#used : 0
+    return end
+  }
+
+  /** Moves the complete rows out as a page; an incomplete row stays. */
+  #cut(): boolean {
+    const end = this.#findEnd()
     if (end === 0) return false
     const next = Buffer.allocUnsafeSlow(Math.max(this.#pageBytes + 65536, this.#used - end + 65536))
     this.#page.copy(next, 0, end, this.#used)
-    const bytes = this.#page.subarray(0, end)
+    const page = this.#page
+    const bytes = page.subarray(0, end)
     this.#page = next
     this.#used -= end
-    this.#ready.push({ bytes, count: countLines(bytes) })
+    this.#frameAt -= end
+    const count = this.#binary?.cut() ?? countLines(bytes)
+    this.#ready.push({ bytes, count, release: () => freeBytes(page) })
     return true
   }
 
@@ -168,6 +204,8 @@ class CopyOut implements Submittable {
 
   handleReadyForQuery(): void {
     if (this.#used > 0) this.#cut()
+    if (this.#binary?.over === false)
+      this.#error ??= new ConnectorError('source', 'The server sent rows without an end')
     this.#over = true
     this.#wakeUp()
   }
@@ -198,8 +236,8 @@ function countLines(bytes: Buffer): number {
 }
 
 /** If left before its end, the session is unusable, because the server is still sending. Destroy it. */
-export async function* copyOut(session: Session, text: string, pageBytes = PAGE_BYTES): AsyncGenerator<Rows> {
-  const copy = new CopyOut(text, pageBytes)
+export async function* copyOut(session: Session, text: string, options: CopyOptions = {}): AsyncGenerator<Rows> {
+  const copy = new CopyOut(text, options)
   session.client.query(copy)
   for (let rows = await copy.next(); rows !== null; rows = await copy.next()) yield rows
 }

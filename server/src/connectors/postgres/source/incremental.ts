@@ -10,29 +10,33 @@
  */
 
 import type { Json } from '../../../json/json.ts'
-import { type ColumnChoice, ConnectorError, type Encoding, type Page, type RunLog, type Sync } from '../../contract.ts'
-import { type CursorState, readState, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
+import { type ColumnChoice, ConnectorError, type Page, type ReadRange, type RunLog, type Sync } from '../../contract.ts'
+import { type CursorState, readStart, SEEN_LIMIT } from '../../cursor/cursor-state.ts'
 import { createTieGroup, type TieGroup } from '../../cursor/tie-group.ts'
 import { quoteName, quoteText } from '../shared/names.ts'
 import type { Rows } from './copy-out.ts'
 import type { Bound } from './older-writers.ts'
-import { buildCopy, findColumn, type Projection, projectColumns } from './projection.ts'
+import { buildCopy, findColumn, type Projection, projectColumns, type RowForm } from './projection.ts'
 import type { Relation, SourceColumn } from './relation.ts'
 import { readCursor, stripRows } from './ties.ts'
 
 interface IncrementalPlan {
-  sql: string
   projection: Projection
-  pages(rows: AsyncIterable<Rows>): AsyncGenerator<Page>
+  buildSql(form: RowForm): string
+  /** How many hidden fields the rows of that statement end in. */
+  hidden: number
+  /** Called for one form only. */
+  pages(form: RowForm, rows: AsyncIterable<Rows>): AsyncGenerator<Page>
 }
 
 interface PlanInput {
   relation: Relation
   sync: Sync
   columns: ColumnChoice
-  encoding: Encoding
   state: Json
   resume: Json
+  /** Of a back-fill. */
+  range?: ReadRange
   log: RunLog
   bound: Bound
 }
@@ -49,37 +53,42 @@ export function isText({ ownType }: SourceColumn): boolean {
 }
 
 export function planIncremental(input: PlanInput): IncrementalPlan {
-  const { relation, sync, columns, encoding, state, resume, log } = input
+  const { relation, sync, columns, range, log } = input
   const cursor = findCursor(relation, sync)
   if (sync.lookback_seconds > 0) checkLookback(sync, cursor.ownType)
   const projection = projectColumns(relation, columns)
-  const resumed = readState(resume)
-  const start = resumed ?? readState(state)
+  const { start, resumed } = readStart(input)
   const identity = chooseIdentity(relation, sync, start, log)
-  const lookback = resumed === null && start?.cursor != null && sync.lookback_seconds > 0
+  const lookback = resumed === null && !range && start?.cursor != null && sync.lookback_seconds > 0
   // Rows merged by key may be read again; missing one would be worse.
   const rereadTies = resumed === null && sync.write === 'upsert'
   const from = lookback
     ? `${ref(cursor.name)} >= ${literal(cursor, start.cursor!)} - interval '${sync.lookback_seconds} seconds'`
     : buildStart(relation, cursor, identity, start, { resuming: resumed !== null, ignoreAfter: rereadTies })
   const readsMissing = start === null || (start.cursor === null && resumed !== null)
-  const conditions = [from, buildEnd(cursor, input.bound, readsMissing)].filter((condition) => condition !== null)
+  const end = range
+    ? `${ref(cursor.name)} < ${literal(cursor, String(range.to))}`
+    : buildEnd(cursor, input.bound, readsMissing)
+  const conditions = [from, end].filter((condition) => condition !== null)
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   const order = [`${ref(cursor.name)} NULLS FIRST`, ...identity.order].join(', ')
   // As a JSON string the value never holds a raw newline or delimiter.
   const hidden = [`to_json(${ref(cursor.name)}::text)::text`, identity.sql]
-  const group = createTieGroup({
-    readCursor: (text) => readCursor(text, encoding),
+  const ties = {
     identity: identity.names,
     boundary: start?.cursor ?? null,
     known: lookback || !identity.comparable ? [] : (start?.seen ?? []),
     inside: start?.after !== undefined && identity.comparable && !rereadTies && !lookback,
     missing: start === null ? 0 : (start.missing ?? null),
-  })
+  }
   return {
-    sql: buildCopy({ encoding, relation, projection, hidden, tail: `${where} ORDER BY ${order}` }),
     projection,
-    pages: (rows) => cutPages(rows, encoding, group, (end) => reportEnd(end, cursor.name, log)),
+    hidden: hidden.length,
+    buildSql: (form) => buildCopy({ form, relation, projection, hidden, tail: `${where} ORDER BY ${order}` }),
+    pages(form, rows) {
+      const group = createTieGroup({ ...ties, readCursor: (text) => readCursor(text, form) })
+      return cutPages(rows, form, group, (end) => reportEnd(end, cursor.name, log))
+    },
   }
 }
 
@@ -177,13 +186,13 @@ function readAfter(relation: Relation, identity: Identity, after: string): strin
 
 async function* cutPages(
   rows: AsyncIterable<Rows>,
-  encoding: Encoding,
+  form: RowForm,
   group: TieGroup,
   atEnd: (group: TieGroup) => void,
 ): AsyncGenerator<Page> {
-  for await (const { bytes } of rows) {
-    const { used, records } = stripRows(bytes, encoding, group)
-    if (records > 0) yield { bytes: bytes.subarray(0, used), records, cursor: group.state() }
+  for await (const { bytes, release } of rows) {
+    const { used, records } = stripRows(bytes, form, group)
+    if (records > 0) yield { bytes: bytes.subarray(0, used), records, cursor: group.state(), release }
   }
   atEnd(group)
 }

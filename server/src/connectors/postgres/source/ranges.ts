@@ -5,8 +5,7 @@
 
 import type { Session } from '../shared/session.ts'
 import { readText } from '../shared/values.ts'
-import type { Rows } from './copy-out.ts'
-import { copyOut } from './copy-out.ts'
+import { type CopyOptions, copyOut, type Rows } from './copy-out.ts'
 
 /**
  * 32 MB of table: large enough that fetching the next range costs nothing, small enough that all sessions finish
@@ -35,6 +34,7 @@ export async function* readRanges(
   sessions: readonly Session[],
   blocks: number,
   buildSql: (where: string) => string,
+  options: CopyOptions,
 ): AsyncGenerator<Rows> {
   let next = 0
   const takeRange = (): string | null => {
@@ -47,7 +47,8 @@ export async function* readRanges(
   }
   yield* merge(
     sessions.map(async function* (session) {
-      for (let range = takeRange(); range !== null; range = takeRange()) yield* copyOut(session, buildSql(range))
+      for (let range = takeRange(); range !== null; range = takeRange())
+        yield* copyOut(session, buildSql(range), options)
     }),
   )
 }

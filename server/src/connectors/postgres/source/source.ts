@@ -17,13 +17,14 @@ import { readState } from '../../cursor/cursor-state.ts'
 import { explainFailure } from '../shared/errors.ts'
 import { sourceNotes } from '../shared/notes.ts'
 import { describeTarget, inTransaction, openSession, type Session } from '../shared/session.ts'
-import { canonicalPlace, connectionSettings, resolveTarget } from '../shared/settings.ts'
-import { copyOut, type Rows } from './copy-out.ts'
+import { canonicalPlace, connectionSettings, eitherAddress, resolveTarget } from '../shared/settings.ts'
+import { type CopyOptions, copyOut, type Rows } from './copy-out.ts'
 import { describeAll } from './describe.ts'
 import { findCursor, isText, planIncremental } from './incremental.ts'
 import { reportMissing } from './missing-values.ts'
+import { mayOfferNative } from './native.ts'
 import { type Bound, waitForWriters } from './older-writers.ts'
-import { buildCopy, projectColumns } from './projection.ts'
+import { buildCopy, type Projection, projectColumns, type RowForm } from './projection.ts'
 import { exportSnapshot, readRanges, worthSplitting } from './ranges.ts'
 import { describeStream, listRelations, type Relation, requireReadable } from './relation.ts'
 
@@ -42,7 +43,7 @@ const settings = Type.Object(
           Type.Object(
             {},
             {
-              additionalProperties: Type.String({ minLength: 1 }),
+              additionalProperties: Type.String({ minLength: 1, contentMediaType: 'application/sql' }),
               default: {},
               description: 'Additional streams: a name and the SELECT that returns its rows.',
             },
@@ -75,7 +76,7 @@ const settings = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, either: eitherAddress },
 )
 
 type Settings = Static<typeof settings>
@@ -94,7 +95,14 @@ export const postgresSource: Source<typeof settings> = {
   checkState: (state) => void readState(state),
   streams: 'dynamic',
   auth_types: ['none'],
-  capabilities: { incremental: true, resumable: true, columns: true, encodings: ['tsv', 'ndjson'] },
+  capabilities: {
+    incremental: true,
+    resumable: true,
+    columns: true,
+    encodings: ['tsv', 'ndjson'],
+    native: 'pgcopy',
+    ranges: true,
+  },
   example_config: {
     name: 'postgres',
     stream: 'public.orders',
@@ -164,27 +172,76 @@ function explain(context: SourceContext<Settings>, error: unknown): unknown {
 }
 
 async function openReading(context: ReadContext<Settings>): Promise<Reading> {
-  const { encoding } = context
   const session = await openSourceSession(context)
   try {
-    const bound = context.sync.mode === 'incremental' ? await prepareIncremental(context, session) : undefined
+    const bound = followsState(context) ? await prepareIncremental(context, session) : undefined
     await session.begin({ repeatable: true })
     const relation = await describeStream(session, context.stream, context.config.queries)
-    if (context.sync.mode === 'incremental') {
-      const { sync, columns, state, resume, log } = context
-      const plan = planIncremental({ relation, sync, columns, encoding, state, resume, log, bound })
-      const pages = plan.pages(copyOut(session, plan.sql))
-      return { columns: plan.projection.columns, resumable: true, pages: guard(context, [session], pages) }
-    }
-    const projection = projectColumns(relation, context.columns)
-    const buildSql = (where: string) => buildCopy({ encoding, relation, projection, tail: where })
-    const sessions = await openMore(context, session, relation)
-    const rows = sessions.length > 1 ? readRanges(sessions, relation.blocks, buildSql) : copyOut(session, buildSql(''))
-    return { columns: projection.columns, resumable: false, pages: guard(context, sessions, asPages(rows)) }
+    return context.sync.mode === 'incremental'
+      ? await openIncremental(context, session, relation, bound)
+      : await openWhole(context, session, relation)
   } catch (error) {
     session.destroy()
     throw explain(context, error)
   }
+}
+
+/** A back-fill moves no cursor, so no later run misses what is committed after its snapshot. */
+const followsState = ({ sync, range }: ReadContext<Settings>): boolean => sync.mode === 'incremental' && !range
+
+async function openIncremental(
+  context: ReadContext<Settings>,
+  session: Session,
+  relation: Relation,
+  bound: Bound,
+): Promise<Reading> {
+  const plan = planIncremental({ ...context, relation, bound })
+  const { projection } = plan
+  const both = await offersNative(context, session, relation, projection)
+  const read = (form: RowForm) => {
+    const rows = copyOut(session, plan.buildSql(form), copyOptions(form, projection, plan.hidden))
+    return guard(context, [session], plan.pages(form, rows))
+  }
+  return {
+    columns: projection.columns,
+    resumable: true,
+    pages: read(context.encoding),
+    ...(both ? { native: read('pgcopy') } : {}),
+  }
+}
+
+async function openWhole(context: ReadContext<Settings>, session: Session, relation: Relation): Promise<Reading> {
+  const projection = projectColumns(relation, context.columns)
+  const both = await offersNative(context, session, relation, projection)
+  const sessions = await openMore(context, session, relation)
+  const read = (form: RowForm) => {
+    const buildSql = (where: string) => buildCopy({ form, relation, projection, tail: where })
+    const options = copyOptions(form, projection)
+    const rows =
+      sessions.length > 1
+        ? readRanges(sessions, relation.blocks, buildSql, options)
+        : copyOut(session, buildSql(''), options)
+    return guard(context, sessions, asPages(rows))
+  }
+  return {
+    columns: projection.columns,
+    resumable: false,
+    pages: read(context.encoding),
+    ...(both ? { native: read('pgcopy') } : {}),
+  }
+}
+
+async function offersNative(
+  { native }: ReadContext<Settings>,
+  session: Session,
+  relation: Relation,
+  projection: Projection,
+): Promise<boolean> {
+  return native === true && mayOfferNative(session, relation, projection)
+}
+
+function copyOptions(form: RowForm, { columns }: Projection, hidden = 0): CopyOptions {
+  return form === 'pgcopy' ? { fields: columns.length + hidden } : {}
 }
 
 /** Before the snapshot is taken: decides how far to read, and warns about rows that no run will read. */
@@ -226,7 +283,7 @@ async function openMore(context: ReadContext<Settings>, first: Session, relation
 }
 
 async function* asPages(rows: AsyncIterable<Rows>): AsyncGenerator<Page> {
-  for await (const { bytes, count } of rows) yield { bytes, records: count }
+  for await (const { bytes, count, release } of rows) yield { bytes, records: count, release }
 }
 
 /**

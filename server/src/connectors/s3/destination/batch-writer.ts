@@ -10,12 +10,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { watchSpace } from '../../../blobs/disk-space.ts'
-import type { Column } from '../../contract.ts'
+import type { Column, Page } from '../../contract.ts'
 import { type Engine, openEngine } from '../../duckdb.ts'
-import type { ObjectWriterContext } from './context.ts'
+import type { ObjectsWriter, ObjectWriterContext } from './context.ts'
 import type { ManifestObject } from './manifest.ts'
 import { ObjectColumns } from './object-columns.ts'
-import { contentType, extensionOf, objectBytes } from './object-formats.ts'
+import { type Conversion, contentType, extensionOf, objectBytes } from './object-formats.ts'
 import { createPartitioner, refuseManyFolders } from './partitions.ts'
 import { Spool } from './spool.ts'
 
@@ -25,7 +25,7 @@ const OBJECT_BYTES = 32 * 1024 * 1024
 /** Enough for one object after another; a run may have a second engine, which reads a file. */
 const ENGINE_MB = 96
 
-export class BatchWriter {
+export class BatchWriter implements ObjectsWriter {
   readonly columns: ObjectColumns
   readonly #context: ObjectWriterContext
   readonly #divide: ReturnType<typeof createPartitioner> | null
@@ -50,7 +50,8 @@ export class BatchWriter {
     this.#divide = partition_by.length === 0 ? null : createPartitioner(partition_by)
   }
 
-  async write(lines: Buffer): Promise<void> {
+  async write({ bytes: lines, facts }: Pick<Page, 'bytes' | 'facts'>): Promise<void> {
+    if (this.#context.config.format !== 'jsonl') this.columns.add({ bytes: lines, ...(facts && { facts }) })
     for (let start = 0; start < lines.length; ) {
       const end = this.#endOfObject(lines, start)
       await this.#spool(lines.subarray(start, end))
@@ -59,7 +60,6 @@ export class BatchWriter {
     }
   }
 
-  /** All objects of the checkpoint, once they are stored. */
   async finish(): Promise<ManifestObject[]> {
     await this.#upload()
     await this.#uploading
@@ -90,7 +90,6 @@ export class BatchWriter {
     this.#makeRoom ??= watchSpace(this.#folder)
     await this.#makeRoom(lines.length)
     this.#bytes += lines.length
-    if (this.#context.config.format !== 'jsonl') this.columns.add(lines)
     if (!this.#divide) return this.#spoolOf('').add([lines], countLines(lines))
     for (const [folder, own] of this.#divide(lines)) await this.#spoolOf(folder).add(own, own.length)
   }
@@ -113,23 +112,22 @@ export class BatchWriter {
     if (spools.length === 0) return
     const columns = this.#context.config.format === 'jsonl' ? [] : this.columns.choose()
     const number = ++this.#number
-    this.#uploading = this.#uploadAll(spools, number, columns)
+    this.#uploading = this.#uploadAll(spools, number, { columns, lines: this.columns.lines })
     // Reported by whoever waits for it next.
     this.#uploading.catch(() => undefined)
   }
 
-  async #uploadAll(spools: Spool[], number: number, columns: ReturnType<ObjectColumns['choose']>): Promise<void> {
+  async #uploadAll(spools: Spool[], number: number, known: Pick<Conversion, 'columns' | 'lines'>): Promise<void> {
     const { bucket, config, target, run_id, reading, signal, fault } = this.#context
     const name = `${run_id}-${reading}-${this.#checkpoint}-${number}.${extensionOf(config)}`
     for (const spool of spools) {
       await spool.flush()
       const key = `${target}${spool.folder}${name}`
       const object = bucket.writer(key, { 'content-type': contentType(config) })
-      const longestLine = this.columns.longestLine
       const engine = (): Promise<Engine> => this.#openEngine()
       try {
         await fault('s3:upload')
-        for await (const block of objectBytes({ spool, shape: config, columns, longestLine, engine, signal }))
+        for await (const block of objectBytes({ spool, shape: config, ...known, engine, signal }))
           await object.write(block)
         const { size } = await object.finish()
         this.#objects.push({ key, run_id, records: spool.records, bytes: size })
@@ -150,7 +148,7 @@ export class BatchWriter {
   }
 
   #openEngine(): Promise<Engine> {
-    this.#engine ??= openEngine(this.#folder!, this.#context.signal, ENGINE_MB)
+    this.#engine ??= openEngine(this.#folder!, this.#context.signal, { memoryMb: ENGINE_MB })
     return this.#engine
   }
 }

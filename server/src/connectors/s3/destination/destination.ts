@@ -38,6 +38,10 @@ export const s3Destination: Destination<typeof settings> = {
     await bucket.delete([key])
   },
 
+  tables: ({ format, partition_by }) => format === 'parquet' && partition_by.length === 0,
+
+  surveys: ({ format }) => format !== 'jsonl',
+
   async fence() {
     return null
   },

@@ -13,7 +13,8 @@ import { readText } from '../../../s3/xml.ts'
 import { ConnectorError, type Load, type LoadContext } from '../../contract.ts'
 import { Bucket } from '../bucket.ts'
 import { BatchWriter } from './batch-writer.ts'
-import type { ObjectWriterContext } from './context.ts'
+import type { ObjectsWriter, ObjectWriterContext } from './context.ts'
+import { FileWriter } from './file-writer.ts'
 import { changeManifest, type Manifest, type ManifestObject, readManifest } from './manifest.ts'
 import { type DestinationSettings, targetOf } from './settings.ts'
 import { notesFolder, sweepEarlier, sweepOwn } from './sweep.ts'
@@ -32,11 +33,15 @@ export async function openLoad(given: LoadContext<DestinationSettings>): Promise
   }
   const found = await sweepEarlier(context)
   await context.bucket.put(`${notesOf(context)}begun`, '')
-  const batch = new BatchWriter(context, found.columns)
+  const batch: ObjectsWriter = given.table
+    ? new FileWriter(context, found.columns)
+    : new BatchWriter(context, found.columns)
   /** The notes of checkpoints that this attempt loaded. */
   const notes = new Map<number, ManifestObject[]>()
   return {
-    write: (page) => batch.write(page.bytes),
+    ...(batch instanceof FileWriter ? { convert: (table) => batch.convert(table) } : {}),
+
+    write: (page) => batch.write(page),
 
     async commit(checkpoint) {
       const objects = await batch.finish()
@@ -92,7 +97,7 @@ async function readNote({ bucket, run_id, target }: ObjectWriterContext, key: st
 
 interface Publication {
   objects: ManifestObject[]
-  batch: BatchWriter
+  batch: ObjectsWriter
   /** What earlier runs replaced, and this one has deleted when it began. */
   deleted: ReadonlySet<string>
 }

@@ -31,6 +31,9 @@ SELECT * FROM read_parquet(getvariable('files'), union_by_name = true);
   and new ones inferred from the records so far. A column that must become wider does so from that object on; objects that were
   written before keep their types, so read with \`union_by_name\` or the like. What does not fit any type of Parquet exactly
   is text. Nested values are JSON text.
+- One CSV, JSON lines or JSON file of the [file](file.md) source becomes one parquet object, converted as a whole, and the output that
+  the run keeps is that same file. It goes record by record, with the same values, where columns are chosen, records may be
+  quarantined or objects go to folders.
 - \`compression\` makes jsonl and csv objects \`.gz\` or \`.zst\` files; in parquet it is the codec of the pages.
 
 With \`partition_by\` objects go to folders named as Hive does, \`country=DE/created_at_day=2026-11-16/\`. Missing and empty values

@@ -3,9 +3,10 @@
  * has for it as long as that holds all values, and becomes wider where it does not; new ones are inferred. Every object is
  * complete in itself, so objects from before a change keep the types they were written with.
  */
-import { type Column, ConnectorError, type LoadContext } from '../../contract.ts'
-import { type ColumnFacts, createColumnFinder, noFacts } from '../../formats/column-facts.ts'
+import { type Column, ConnectorError, type LoadContext, type Page } from '../../contract.ts'
+import { LineSurvey, surveyLines } from '../../formats/line-survey.ts'
 import { canHold, chooseOutputColumns, inferColumn, type OutputColumn } from '../../formats/output-columns.ts'
+import { addFacts, type ColumnFacts, type LineFacts, noFacts, noLines } from '../../types/column-facts.ts'
 import { commonType } from '../../types/widening.ts'
 
 type Given = Pick<LoadContext, 'columns' | 'sync' | 'log'>
@@ -13,7 +14,8 @@ type Given = Pick<LoadContext, 'columns' | 'sync' | 'log'>
 export class ObjectColumns {
   readonly #given: Given
   readonly #schema: Column[] | null
-  readonly #finder = createColumnFinder()
+  readonly #survey = new LineSurvey()
+  #lines: LineFacts = noLines
   readonly #told = new Set<string>()
   #current: OutputColumn[] = []
 
@@ -23,19 +25,30 @@ export class ObjectColumns {
     this.#schema = schema
   }
 
-  add(lines: Buffer): void {
-    this.#finder.add(lines)
+  addFacts(columns: ColumnFacts[]): void {
+    this.#lines = addFacts(this.#lines, { ...noLines, columns })
   }
 
-  get longestLine(): number {
-    return this.#finder.longest()
+  add({ bytes, facts }: Pick<Page, 'bytes' | 'facts'>): void {
+    if (facts === undefined) surveyLines(this.#survey, bytes)
+    this.#lines = addFacts(this.#lines, facts ?? this.#survey.take())
+  }
+
+  /** The columns of an object that an earlier attempt converted. */
+  resume(columns: readonly Column[]): void {
+    this.#current = columns.map(({ name, type }) => ({ name, type, duckdb: '' }))
+  }
+
+  /** What is known about all lines so far. */
+  get lines(): LineFacts {
+    return this.#lines
   }
 
   /** The columns of an object with everything that was added so far. */
   choose(): OutputColumn[] {
     const { columns: declared, sync, log } = this.#given
     const schema = this.#schema
-    const facts = this.#finder.columns()
+    const facts = this.#lines.columns
     const found = sync.schema_change === 'discard' && schema ? facts.filter(({ name }) => isKnown(schema, name)) : facts
     if (sync.schema_change === 'fail' && schema) refuseChanges(schema, found)
     const known = declared ?? (schema && widen(schema, found))

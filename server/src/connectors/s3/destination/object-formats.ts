@@ -6,8 +6,10 @@ import { createGzip, createZstdCompress } from 'node:zlib'
 import { cutLines } from '../../../json/lines.ts'
 import type { Engine } from '../../duckdb.ts'
 import { createCsvWriter, csvHeader } from '../../formats/csv-writer.ts'
+import { jsonRowsOf } from '../../formats/json-query.ts'
 import type { OutputColumn } from '../../formats/output-columns.ts'
-import { parquetQuery, refuseValues } from '../../formats/parquet-query.ts'
+import { csvRowsOf, type ParquetRows, parquetQuery, refuseValues } from '../../formats/parquet-query.ts'
+import type { LineFacts } from '../../types/column-facts.ts'
 import type { DestinationSettings } from './settings.ts'
 import type { Spool } from './spool.ts'
 
@@ -36,7 +38,8 @@ export interface Conversion {
   spool: Spool
   shape: Shape
   columns: readonly OutputColumn[]
-  longestLine: number
+  /** What is known about the lines. */
+  lines: LineFacts
   /** For parquet. */
   engine(): Promise<Engine>
   signal: AbortSignal
@@ -65,23 +68,29 @@ function compress(bytes: AsyncIterable<Buffer>, { compression }: Shape): AsyncIt
 }
 
 async function* parquetBytes(conversion: Conversion): AsyncGenerator<Buffer> {
-  const { spool, columns, shape, longestLine: longest, signal } = conversion
+  const { spool, columns, shape, lines, signal } = conversion
   const input = `${spool.path}.csv`
   const output = `${spool.path}.parquet`
   try {
-    const file = await open(input, 'wx', 0o600)
-    try {
-      for await (const rows of csvRows(createReadStream(spool.path, { highWaterMark: READ_BYTES }), columns))
-        await file.writeFile(rows)
-    } finally {
-      await file.close()
-    }
+    const rows = jsonRowsOf(spool.path, columns, lines) ?? (await writeCsv(conversion, input))
     const { connection } = await conversion.engine()
-    const query = parquetQuery({ input, output, columns, longest, compression: shape.compression })
+    const query = parquetQuery({ rows, output, columns, compression: shape.compression })
     await connection.run(query).catch((error: Error) => refuseValues(error, signal))
     yield* createReadStream(output, { highWaterMark: READ_BYTES })
   } finally {
     await rm(input, { force: true })
     await rm(output, { force: true })
   }
+}
+
+/** Keeps the text of every value, whatever it is. */
+async function writeCsv({ spool, columns, lines }: Conversion, path: string): Promise<ParquetRows> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    for await (const rows of csvRows(createReadStream(spool.path, { highWaterMark: READ_BYTES }), columns))
+      await file.writeFile(rows)
+  } finally {
+    await file.close()
+  }
+  return csvRowsOf(path, columns, lines.longest)
 }

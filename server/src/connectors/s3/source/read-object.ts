@@ -23,27 +23,25 @@ export interface ObjectPage {
   place: Place
 }
 
-export async function* readObject(
-  bucket: Bucket,
-  config: SourceSettings,
-  object: S3Object,
-  from: Place,
-): AsyncGenerator<ObjectPage> {
+interface ObjectReader {
+  bucket: Bucket
+  config: SourceSettings
+  /** Whether pages of JSON lines carry facts. */
+  survey: boolean | undefined
+}
+
+export async function* readObject(reader: ObjectReader, object: S3Object, from: Place): AsyncGenerator<ObjectPage> {
   if (object.size === 0) return
   try {
-    yield* readRecords(bucket, config, object, from)
+    yield* readRecords(reader, object, from)
   } catch (error) {
     throw nameObject(error, object)
   }
 }
 
-async function* readRecords(
-  bucket: Bucket,
-  config: SourceSettings,
-  object: S3Object,
-  from: Place,
-): AsyncGenerator<ObjectPage> {
-  if (from.bytes !== undefined) return yield* readFrom(bucket, object, from, from.bytes)
+async function* readRecords(reader: ObjectReader, object: S3Object, from: Place): AsyncGenerator<ObjectPage> {
+  const { bucket, config } = reader
+  if (from.bytes !== undefined) return yield* readFrom(reader, object, from, from.bytes)
   const file = isParquet(config, object) ? null : await openObject(bucket, config, object)
   // By its first bytes; a compressed one is read like a table, as a whole.
   if (file === null || (file.format === 'parquet' && !file.packed)) {
@@ -51,7 +49,7 @@ async function* readRecords(
     const { readParquet } = await import('./parquet.ts')
     return yield* count(readParquet(bucket, object, from.records), from.records)
   }
-  if (isJson(file)) return yield* readLines(file, from.records)
+  if (isJson(file)) return yield* readLines(reader, file, from.records)
   const { readTable } = await import('../../formats/read-table.ts')
   const { pages } = await readTable(file, { ...config, signal: bucket.signal })
   yield* count(skipRecords(pages, from.records), from.records)
@@ -67,10 +65,10 @@ export async function openObject(bucket: Bucket, config: SourceSettings, object:
   return openStream(body, { name: object.key, format: formatOf(config), explain: (error) => error })
 }
 
-async function* readLines(file: OpenFile, skip: number): AsyncGenerator<ObjectPage> {
+async function* readLines(reader: ObjectReader, file: OpenFile, skip: number): AsyncGenerator<ObjectPage> {
   let records = 0
   const mark = file.startsWithMark ? 3 : 0
-  for await (const { end, ...page } of readJsonLines(file)) {
+  for await (const { end, ...page } of readJsonLines(file, { survey: reader.survey })) {
     const before = records
     records += page.records
     const place: Place = file.packed || file.format === 'json' ? { records } : { records, bytes: mark + end }
@@ -79,12 +77,17 @@ async function* readLines(file: OpenFile, skip: number): AsyncGenerator<ObjectPa
 }
 
 /** JSON lines from a byte on. */
-async function* readFrom(bucket: Bucket, object: S3Object, from: Place, start: number): AsyncGenerator<ObjectPage> {
+async function* readFrom(
+  { bucket, survey }: ObjectReader,
+  object: S3Object,
+  from: Place,
+  start: number,
+): AsyncGenerator<ObjectPage> {
   let { records } = from
   const chunks = readBytes(bucket, object, { start })
   const close = async (): Promise<void> => void (await chunks.return(undefined))
   const file: OpenFile = { format: 'jsonl', packed: false, startsWithMark: false, chunks, close }
-  for await (const { end, ...page } of readJsonLines(file)) {
+  for await (const { end, ...page } of readJsonLines(file, { survey })) {
     records += page.records
     yield { page, place: { records, bytes: start + end } }
   }

@@ -80,7 +80,7 @@ interface CurrentPage {
 
 /** One that was overwritten since it was listed is read as it is now; one that was deleted is left out. */
 async function* readCurrent(
-  { config, log }: ReadContext<SourceSettings>,
+  { config, survey, log }: ReadContext<SourceSettings>,
   bucket: Bucket,
   listed: S3Object,
   from: Place,
@@ -89,7 +89,7 @@ async function* readCurrent(
   for (let tries = 1; ; tries++) {
     let given = false
     try {
-      for await (const each of withLast(readObject(bucket, config, version, from))) {
+      for await (const each of withLast(readObject({ bucket, config, survey }, version, from))) {
         given = true
         yield { ...each, version }
       }
@@ -153,14 +153,14 @@ async function* readNew(
 
 /** Returns whether it was read: one that changed since it was listed is left to a later run, with its new time. */
 async function* readNewObject(
-  { config, log }: ReadContext<SourceSettings>,
+  { config, survey, log }: ReadContext<SourceSettings>,
   bucket: Bucket,
   object: S3Object,
   { from, seen }: { from: Place; seen: SeenObjects },
 ): AsyncGenerator<Page, boolean> {
   let given = false
   try {
-    for await (const { page, place } of withLast(readObject(bucket, config, object, from))) {
+    for await (const { page, place } of withLast(readObject({ bucket, config, survey }, object, from))) {
       given = true
       if (place === null) seen.add(object)
       yield { ...page, ...cursorAt({ after: null, seen: seen.state, at: null }, object, place, {}) }

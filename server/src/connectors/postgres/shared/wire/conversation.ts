@@ -12,7 +12,8 @@
 import { authentications, kinds, nameOf, Violation } from './frames.ts'
 
 /** `end of rows` belongs to `copy in`: the server cannot confirm the rows before it knows there are no more. */
-export type Question = 'simple' | 'extended' | 'copy in' | 'copy out' | 'end of rows'
+export type Question = 'simple' | 'extended' | CopyQuestion | 'end of rows'
+type CopyQuestion = 'copy in' | 'copy out' | 'binary copy in' | 'binary copy out'
 
 type State =
   | 'start'
@@ -122,6 +123,7 @@ export class Conversation {
   #columns = 0
   #progress = 0
   #begun = false
+  #binary = false
 
   constructor(limits = answerLimits) {
     this.#limits = limits
@@ -134,7 +136,8 @@ export class Conversation {
       return
     }
     if (this.#state !== 'idle') return
-    this.#state = question
+    this.#binary = question.startsWith('binary ')
+    this.#state = question.replace('binary ', '') as State
     this.#used = { bytes: 0, rows: 0, values: 0, columns: 0, messages: 0 }
   }
 
@@ -188,6 +191,9 @@ export class Conversation {
       this.#columns = bytes.readInt16BE(at + 5)
       this.#count('columns', this.#columns)
     }
+    // Rows in another form than the one that was asked for would be misread.
+    if ((kind === k.copyIn || kind === k.copyOut) && bytes[at + 5] !== (this.#binary ? 1 : 0))
+      throw new Violation(`it ${this.#binary ? 'does not copy' : 'copies'} in binary form`)
     const next = transitions[this.#state][kind]
     if (next === undefined) return
     this.#state = next

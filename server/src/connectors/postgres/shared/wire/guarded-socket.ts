@@ -5,6 +5,7 @@
  */
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
+import { freeBytes } from '../../../free-bytes.ts'
 import type { Question } from './conversation.ts'
 import { Violation } from './frames.ts'
 import { WireGuard } from './guard.ts'
@@ -50,12 +51,15 @@ export class GuardedSocket extends EventEmitter {
     if (this.#socket.destroyed) return
     const { conversation } = this.#guard
     const before = conversation.progress
+    const rowsOnly = conversation.givesRows
     try {
       this.#guard.take(chunk)
     } catch (error) {
       const violation = error instanceof Violation ? error : misunderstood(error as Error)
       return void this.#fail(this.#options.violation(conversation.begun ? violation : withStart(violation, chunk)))
     }
+    // Whoever reads rows has copied them by now. Of all other messages the driver may keep parts.
+    if (rowsOnly && conversation.givesRows) freeBytes(chunk)
     // Notices are not progress: a server cannot buy time with them.
     if (conversation.givesRows || conversation.progress !== before) this.#wait()
   }
@@ -178,5 +182,8 @@ export function readQuestion(message: Buffer): Question | null {
   if (message[0] === PARSE) return 'extended'
   if (message[0] !== QUERY) return null
   if (message.toString('latin1', 5, 10) !== 'COPY ') return 'simple'
-  return message.toString('latin1', message.length - 12) === ' FROM STDIN\0' ? 'copy in' : 'copy out'
+  const end = message.toString('latin1', Math.max(message.length - 30, 5))
+  if (end.endsWith(' FROM STDIN\0')) return 'copy in'
+  if (end.endsWith(' FROM STDIN (FORMAT binary)\0')) return 'binary copy in'
+  return end.endsWith(' TO STDOUT (FORMAT binary)\0') ? 'binary copy out' : 'copy out'
 }

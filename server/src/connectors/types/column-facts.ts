@@ -1,13 +1,7 @@
-/**
- * Collects facts about the fields of JSON lines: their names in order of first appearance, and which types can hold
- * them.
- */
-
-import { createKeyRing, decodeString, visitFields, visitLines } from '../../json/fields.ts'
-import { ConnectorError } from '../contract.ts'
-import { countDigits, FLOAT64_DIGITS, fitsFloat64 } from '../types/digits.ts'
-import { kindOfString } from '../types/iso-times.ts'
-import { Kind, type Kinds } from '../types/kinds.ts'
+/** What is known about a field of some records, and which types can hold it. */
+import { countDigits, FLOAT64_DIGITS, fitsFloat64 } from './digits.ts'
+import { kindOfString } from './iso-times.ts'
+import { Kind, type Kinds } from './kinds.ts'
 
 export interface ColumnFacts {
   name: string
@@ -20,40 +14,26 @@ export interface ColumnFacts {
   double: boolean
 }
 
-interface ColumnFinder {
-  add(page: Buffer): void
-  columns(): ColumnFacts[]
+/** What is known about some JSON lines. */
+export interface LineFacts {
+  columns: ColumnFacts[]
   /** The length of the longest line. */
-  longest(): number
+  longest: number
+  /**
+   * Some line has nested values, a key twice, U+0000 or surrogates in escapes: parsers differ in what they make of these, so
+   * the lines must not be given to another one.
+   */
+  odd: boolean
 }
 
-/** Columns are held in memory, and wider tables are of no practical use. */
-const MAX_COLUMNS = 10_000
+export const noLines: LineFacts = { columns: [], longest: 0, odd: false }
 
-export function createColumnFinder(): ColumnFinder {
-  const ring = createKeyRing()
-  const found: ColumnFacts[] = []
-  let longest = 0
+/** What is known about both. */
+export function addFacts(one: LineFacts, other: LineFacts): LineFacts {
   return {
-    longest: () => longest,
-    add(page) {
-      const text = page.toString('latin1')
-      const lines = { page, text }
-      visitLines(text, (start, end) => {
-        longest = Math.max(longest, end - start)
-        visitFields(text, start, end, ring, (key, valueStart, valueEnd) => {
-          if (key === found.length) found.push(noFacts(decodeString(ring.raw[key]!)))
-          note(found[key]!, lines, valueStart, valueEnd)
-        })
-      })
-      if (found.length <= MAX_COLUMNS) return
-      throw new ConnectorError(
-        'limit',
-        `The records have more than ${MAX_COLUMNS} different fields, too many for columns; write jsonl.`,
-      )
-    },
-    // One name can be written in several ways ("é" and "\\u00e9"): they are the same column.
-    columns: () => mergeByName(found),
+    columns: mergeFacts([...one.columns, ...other.columns]),
+    longest: Math.max(one.longest, other.longest),
+    odd: one.odd || other.odd,
   }
 }
 
@@ -70,7 +50,8 @@ interface Lines {
   text: string
 }
 
-function note(facts: ColumnFacts, { page, text }: Lines, start: number, end: number): void {
+/** Of a value that is valid JSON. */
+export function noteValue(facts: ColumnFacts, { page, text }: Lines, start: number, end: number): void {
   const first = text.charCodeAt(start)
   if (first === QUOTE) {
     // A string with an escape is never a time, and nothing more can be learned about a column that holds other text.
@@ -85,7 +66,7 @@ function note(facts: ColumnFacts, { page, text }: Lines, start: number, end: num
 const PLAIN = /^-?(\d+)(?:\.(\d+))?$/
 const LARGEST = 9223372036854775807n
 
-function noteNumber(facts: ColumnFacts, value: string): void {
+export function noteNumber(facts: ColumnFacts, value: string): void {
   const plain = PLAIN.exec(value)
   const whole = plain?.[1]?.length ?? 0
   // Digits are counted as written: 2.50 keeps its zero.
@@ -103,7 +84,8 @@ function fitsInt64(value: string, digits: number): boolean {
   return exact <= LARGEST && exact >= -LARGEST - 1n
 }
 
-function mergeByName(all: ColumnFacts[]): ColumnFacts[] {
+/** One for each name, in the order of first appearance. */
+export function mergeFacts(all: readonly ColumnFacts[]): ColumnFacts[] {
   const merged = new Map<string, ColumnFacts>()
   for (const facts of all) {
     const same = merged.get(facts.name)

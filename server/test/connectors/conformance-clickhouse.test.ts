@@ -1,0 +1,3 @@
+import { testRegistered } from '../harness/conformance-suite.ts'
+
+await testRegistered((name) => name === 'clickhouse')
