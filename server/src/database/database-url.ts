@@ -1,5 +1,5 @@
 /**
- * DATABASE_URL as connection settings. `sslmode` has libpq's meaning: the driver would treat `require` as
+ * DATABASE_URL as connection settings: of one server, or of several (servers.ts). `sslmode` has libpq's meaning: the driver would treat `require` as
  * `verify-full`, and supports neither `prefer` nor `allow`. Without sslmode the driver parses the URL itself.
  */
 import { readFileSync } from 'node:fs'
@@ -7,6 +7,8 @@ import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
 import type { ConnectionSettings } from './database.ts'
+import { splitServers } from './server-list.ts'
+import { readOptions } from './session-settings.ts'
 
 export interface DatabaseAddress {
   connection: ConnectionSettings
@@ -19,17 +21,23 @@ const MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-ful
 const NO_VERIFY = 'no-verify'
 
 /** Parameters handled here that the driver must not interpret again. */
-const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation']
+const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation'] as const
 
 export function readDatabaseUrl(address: string): DatabaseAddress {
-  const url = new URL(address)
-  const parameters = Object.fromEntries(TLS_PARAMETERS.map((name) => [name, url.searchParams.get(name)]))
+  const servers = splitServers(address)
+  if (servers === null) throw new OperatorError('DATABASE_URL is not a valid address.')
+  const { parameters, session } = readParameters(servers[0]!)
+  const strings = servers.map((server) => withoutHandled(server, parameters.sslmode !== null, session.rest))
+  const common: ConnectionSettings = {
+    connectionString: strings[0]!,
+    ...(strings.length > 1 && { connectionStrings: strings }),
+    ...(Object.keys(session.settings).length > 0 && { session: session.settings }),
+  }
   const mode = parameters.sslmode
-  if (!mode) return { connection: { connectionString: address } }
-  for (const name of TLS_PARAMETERS) url.searchParams.delete(name)
-  const plain = { connectionString: url.href, ssl: false }
+  if (!mode) return { connection: common }
+  const plain = { ...common, ssl: false }
   const encrypted = (options: ConnectionOptions) => ({
-    connectionString: url.href,
+    ...common,
     ssl: { ...readFiles(parameters), ...options },
     ...(parameters.sslnegotiation === 'direct' && { sslnegotiation: 'direct' as const }),
   })
@@ -56,10 +64,38 @@ export function readDatabaseUrl(address: string): DatabaseAddress {
   }
 }
 
+/** The server must be writable in any case, so these two mean the same here. */
+const TARGETS = ['any', 'read-write', 'primary']
+
+function readParameters(server: string) {
+  const { searchParams } = new URL(server)
+  const target = searchParams.get('target_session_attrs') ?? 'any'
+  if (!TARGETS.includes(target))
+    throw new OperatorError(
+      `DATABASE_URL: target_session_attrs must be read-write or primary, because Sluice writes, not ${JSON.stringify(target)}.`,
+    )
+  return {
+    parameters: Object.fromEntries(TLS_PARAMETERS.map((name) => [name, searchParams.get(name)])) as Parameters,
+    session: readOptions(searchParams.get('options') ?? ''),
+  }
+}
+
+type Parameters = Record<(typeof TLS_PARAMETERS)[number], string | null>
+
+/** Unchanged if nothing in it is ours to handle. */
+function withoutHandled(server: string, tls: boolean, options: string): string {
+  const url = new URL(server)
+  const handled = ['target_session_attrs', 'options', ...(tls ? TLS_PARAMETERS : [])]
+  if (!handled.some((name) => url.searchParams.has(name))) return server
+  for (const name of handled) url.searchParams.delete(name)
+  if (options !== '') url.searchParams.set('options', options)
+  return url.href
+}
+
 const UNVERIFIED: ConnectionOptions = { rejectUnauthorized: false }
 const CHAIN_VERIFIED: ConnectionOptions = { rejectUnauthorized: true, checkServerIdentity: () => undefined }
 
-function readFiles({ sslrootcert, sslcert, sslkey }: Record<string, string | null>): ConnectionOptions {
+function readFiles({ sslrootcert, sslcert, sslkey }: Parameters): ConnectionOptions {
   const read = (name: string, file: string) => {
     try {
       return readFileSync(file, 'utf8')
@@ -84,7 +120,14 @@ export async function chooseConnection({ connection, otherwise }: DatabaseAddres
 
 const TRY_MS = 10_000
 
-async function isAccepted(connection: ConnectionSettings): Promise<boolean> {
+/** Whether any server accepts it. */
+async function isAccepted({ connectionStrings, ...connection }: ConnectionSettings): Promise<boolean> {
+  if (connectionStrings === undefined) return accepts(connection)
+  const answers = connectionStrings.map((connectionString) => accepts({ ...connection, connectionString }))
+  return (await Promise.all(answers)).some(Boolean)
+}
+
+async function accepts(connection: ConnectionSettings): Promise<boolean> {
   const client = new pg.Client({ ...connection, connectionTimeoutMillis: TRY_MS })
   client.on('error', () => {})
   try {

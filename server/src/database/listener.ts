@@ -7,7 +7,8 @@
  * is replaced when no answer comes.
  */
 import pg from 'pg'
-import { CONTROL_LIMITS, dropConnection, SessionClient, setUpSession } from './session.ts'
+import type { Servers } from './servers.ts'
+import { dropConnection, SessionClient, type SessionSetUp, sessionOptions, setUpSession } from './session.ts'
 
 interface Subscriber {
   channel: string
@@ -24,19 +25,29 @@ const RECONNECT_MS = [100, 1000, 2000, 5000]
 const PROBE_EVERY_MS = 10_000
 const PROBE_ANSWER_MS = 5000
 
-export const createListener = (options: pg.ClientConfig, onError: (error: Error) => void): Listener =>
-  new SharedListener(options, onError)
+export interface ListenerSettings {
+  servers: Servers
+  setUp: SessionSetUp
+  onError: (error: Error) => void
+  /** The server does not answer. */
+  onSilence: () => void
+}
+
+export const createListener = (settings: ListenerSettings): Listener => new SharedListener(settings)
 
 class SharedListener implements Listener {
-  readonly #options: pg.ClientConfig
-  readonly #onError: (error: Error) => void
+  readonly #settings: ListenerSettings
   readonly #subscribers = new Set<Subscriber>()
   #connection: Promise<pg.Client> | null = null
+  /** Once it is connected. */
+  #client: pg.Client | null = null
   #retry: NodeJS.Timeout | undefined
 
-  constructor(options: pg.ClientConfig, onError: (error: Error) => void) {
-    this.#options = options
-    this.#onError = onError
+  constructor(settings: ListenerSettings) {
+    this.#settings = settings
+    settings.servers.onMove(() => {
+      if (this.#client) dropConnection(this.#client)
+    })
   }
 
   async subscribe(subscriber: Subscriber): Promise<() => Promise<void>> {
@@ -62,26 +73,35 @@ class SharedListener implements Listener {
   }
 
   async #connect(): Promise<pg.Client> {
-    const client = new SessionClient(this.#options)
+    const { servers, setUp, onError, onSilence } = this.#settings
+    await servers.require()
+    const client = new SessionClient({ ...sessionOptions(setUp.limits), ...servers.next() })
     client.on('notification', ({ channel, payload }) => {
       for (const subscriber of this.#subscribers)
         if (subscriber.channel === channel) subscriber.onMessage(payload ?? '')
     })
-    client.on('error', this.#onError)
-    await client.connect()
+    client.on('error', onError)
+    await client.connect().catch((error: Error) => {
+      servers.doubt()
+      throw error
+    })
     try {
-      await setUpSession(client, CONTROL_LIMITS)
+      await setUpSession(client, setUp)
       const channels = new Set([...this.#subscribers].map((subscriber) => subscriber.channel))
       for (const channel of channels) await listenTo(client, channel)
     } catch (error) {
+      servers.doubt()
       dropConnection(client)
       throw error
     }
-    const probing = setInterval(() => probe(client, this.#onError), PROBE_EVERY_MS).unref()
+    const probing = setInterval(() => probe(client, onError, onSilence), PROBE_EVERY_MS).unref()
+    this.#client = client
     client.once('end', () => {
       clearInterval(probing)
+      this.#client = null
       // Null if the connection was closed on purpose.
       if (this.#connection === null) return
+      servers.doubt()
       this.#connection = null
       this.#reconnect(0)
     })
@@ -98,7 +118,7 @@ class SharedListener implements Listener {
         },
         (error: Error) => {
           this.#connection = null
-          this.#onError(error)
+          this.#settings.onError(error)
           this.#reconnect(tries + 1)
         },
       )
@@ -124,9 +144,10 @@ class SharedListener implements Listener {
 
 const listenTo = (client: pg.Client, channel: string) => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
 
-function probe(client: pg.Client, onError: (error: Error) => void): void {
+function probe(client: pg.Client, onError: (error: Error) => void, onSilence: () => void): void {
   const silent = setTimeout(() => {
     onError(new Error('the connection that receives notifications stopped answering; opening a new one'))
+    onSilence()
     dropConnection(client)
   }, PROBE_ANSWER_MS)
   client.query('SELECT 1').then(

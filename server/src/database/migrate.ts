@@ -40,8 +40,13 @@ const TRIES = 120
 /** Building an index on a large table takes time. */
 const ANSWER_MS = 6 * 3600 * 1000
 
-export async function migrate(db: Database, onWait: (message: string) => void = () => {}): Promise<number> {
-  const migrations = await readMigrations()
+/** Up to a number, or all of them. */
+export async function migrate(
+  db: Database,
+  onWait: (message: string) => void = () => {},
+  upTo = Number.POSITIVE_INFINITY,
+): Promise<number> {
+  const migrations = (await readMigrations()).filter(({ number }) => number <= upTo)
   if (await isCurrent(db, migrations)) return 0
   let applied = 0
   for (const migration of migrations) applied += await applyWhenFree(db, migration, onWait)
@@ -104,18 +109,37 @@ async function explainMissingRight(db: Queryable, { name }: Migration, error: Er
   )
 }
 
-async function isCurrent(db: Queryable, migrations: Migration[]): Promise<boolean> {
+export interface Applied {
+  number: number
+  name: string
+  checksum: string
+}
+
+/** Null for a database without any of our tables. */
+export async function listApplied(db: Queryable): Promise<Applied[] | null> {
   const table = await db.first<{ there: boolean }>(sql`SELECT to_regclass('schema_migrations') IS NOT NULL AS there`)
-  if (!table?.there) return false
+  if (!table?.there) return null
+  return db.query<Applied>(sql`SELECT number, name, checksum FROM schema_migrations ORDER BY number`)
+}
+
+async function isCurrent(db: Queryable, migrations: Migration[]): Promise<boolean> {
+  const applied = await listApplied(db)
+  if (applied === null) return false
   await refuseNewer(db, migrations)
-  const rows = await db.query<{ checksum: string }>(sql`SELECT checksum FROM schema_migrations ORDER BY number`)
+  const rows = applied.filter(({ number }) => number <= lastOf(migrations))
   return rows.length === migrations.length && rows.every((row, index) => row.checksum === migrations[index]!.checksum)
 }
 
+const lastOf = (migrations: Migration[]): number => migrations.at(-1)?.number ?? 0
+
+/**
+ * A migration only adds, so that the version before it still works on the new schema: both run side by side during an
+ * upgrade, and the older one can be started again. One that takes something away is named `NNNN-name.contract.sql`, and
+ * older versions refuse to start after it.
+ */
 async function refuseNewer(db: Queryable, migrations: Migration[]): Promise<void> {
-  const last = migrations.at(-1)?.number ?? 0
   const newer = await db.first<{ name: string }>(
-    sql`SELECT name FROM schema_migrations WHERE number > ${last} ORDER BY number LIMIT 1`,
+    sql`SELECT name FROM schema_migrations WHERE number > ${lastOf(migrations)} AND name LIKE '%.contract.sql' ORDER BY number LIMIT 1`,
   )
   if (newer)
     throw new OperatorError(

@@ -74,7 +74,9 @@ CREATE TABLE custom_sources (
   version integer NOT NULL DEFAULT 1,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone,
+  language text NOT NULL DEFAULT 'python'::text,
   CONSTRAINT custom_sources_pkey PRIMARY KEY (id),
+  CONSTRAINT custom_sources_language_check CHECK ((language = ANY (ARRAY['python'::text, 'manifest'::text]))),
   CONSTRAINT custom_sources_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 CREATE INDEX custom_sources_created_idx ON public.custom_sources USING btree (organization_id, created_at DESC, id);
@@ -355,6 +357,10 @@ CREATE TABLE runs (
   output_stored_bytes bigint,
   used_config_id uuid,
   output_columns jsonb,
+  quarantine_parts jsonb,
+  records_quarantined bigint NOT NULL DEFAULT 0,
+  output_target text,
+  pod_class text NOT NULL DEFAULT ''::text,
   CONSTRAINT runs_pkey PRIMARY KEY (id),
   CONSTRAINT runs_check CHECK (((finished_at IS NOT NULL) = (status = ANY (ARRAY['success'::text, 'failed'::text, 'cancelled'::text])))),
   CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),
@@ -368,7 +374,7 @@ CREATE INDEX runs_organization_idx ON public.runs USING btree (organization_id, 
 CREATE INDEX runs_organization_status_idx ON public.runs USING btree (organization_id, status, created_at DESC, seq DESC);
 CREATE INDEX runs_pipeline_idx ON public.runs USING btree (pipeline_id, seq DESC);
 CREATE INDEX runs_pipeline_status_idx ON public.runs USING btree (pipeline_id, status, seq DESC);
-CREATE INDEX runs_ready_idx ON public.runs USING btree (organization_id, available_at, seq) WHERE ((status = 'pending'::text) AND ready);
+CREATE INDEX runs_ready_idx ON public.runs USING btree (pod_class, organization_id, available_at, seq) WHERE ((status = 'pending'::text) AND ready);
 CREATE INDEX runs_retry_idx ON public.runs USING btree (available_at) WHERE ((status = 'pending'::text) AND ready AND (failed_attempts > 0));
 CREATE INDEX runs_running_idx ON public.runs USING btree (organization_id) WHERE (status = 'running'::text);
 CREATE UNIQUE INDEX runs_seq_key ON public.runs USING btree (seq);
@@ -376,6 +382,7 @@ CREATE INDEX runs_stage_left_idx ON public.runs USING btree (finished_at, id) WH
 CREATE INDEX runs_trigger_idx ON public.runs USING btree (organization_id, triggered_by, created_at DESC, seq DESC) WHERE (triggered_by <> 'schedule'::text);
 CREATE INDEX runs_waiting_idx ON public.runs USING btree (pipeline_id, seq) WHERE ((status = 'pending'::text) AND (NOT ready));
 CREATE TRIGGER runs_note_last AFTER INSERT OR UPDATE OF status ON public.runs FOR EACH ROW EXECUTE FUNCTION note_last_run();
+CREATE TRIGGER runs_note_quarantine AFTER UPDATE OF finished_at, quarantine_parts ON public.runs FOR EACH ROW WHEN (((old.quarantine_parts IS NOT NULL) OR (new.quarantine_parts IS NOT NULL))) EXECUTE FUNCTION note_stored_quarantine();
 CREATE TRIGGER runs_note_removed AFTER DELETE ON public.runs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION note_removed_outputs();
 CREATE TRIGGER runs_note_stored AFTER UPDATE OF output_file_size ON public.runs FOR EACH ROW WHEN ((old.output_file_size IS DISTINCT FROM new.output_file_size)) EXECUTE FUNCTION note_stored_output();
 
@@ -540,7 +547,7 @@ BEGIN
 END $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -561,19 +568,19 @@ DECLARE
   held uuid[] := '{}';
 BEGIN
   WITH RECURSIVE onward AS (
-    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id > after
+    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > after
       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
     UNION ALL
     SELECT n.* FROM onward o CROSS JOIN LATERAL (
-      SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id
+      SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id
        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
   ), around AS (
-    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.status = 'pending' AND r.ready AND r.organization_id <= after
+    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id <= after
       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
     UNION ALL
     SELECT n.* FROM around o CROSS JOIN LATERAL (
       SELECT r.organization_id, r.available_at, r.seq FROM runs r
-       WHERE r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
+       WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
   ), seen AS (
     SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT 250
@@ -608,7 +615,7 @@ BEGIN
      CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = o.organization_id AND r.status = 'running') a
      CROSS JOIN LATERAL (
        SELECT r.id, r.available_at, r.seq FROM runs r
-        WHERE r.organization_id = o.organization_id AND r.status = 'pending' AND r.ready AND r.available_at <= moment
+        WHERE r.organization_id = o.organization_id AND r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.available_at <= moment
         ORDER BY r.organization_id, r.available_at, r.seq LIMIT greatest(0, per_organization - a.running)) q) c;
   FOREACH candidate IN ARRAY coalesce(candidates, '{}') LOOP
     EXIT WHEN cardinality(held) >= free;
@@ -670,7 +677,10 @@ CREATE OR REPLACE FUNCTION public.note_removed_outputs()
 AS $function$
 BEGIN
   UPDATE organization_storage s SET stored_bytes = s.stored_bytes - g.bytes
-    FROM (SELECT organization_id, sum(coalesce(output_stored_bytes, output_file_size)) AS bytes FROM gone WHERE output_file_size IS NOT NULL GROUP BY organization_id) g
+    FROM (SELECT organization_id,
+                 sum(CASE WHEN output_file_size IS NULL THEN 0 ELSE coalesce(output_stored_bytes, output_file_size) END
+                   + CASE WHEN finished_at IS NULL OR quarantine_parts IS NULL THEN 0 ELSE stored_bytes_of(quarantine_parts) END) AS bytes
+            FROM gone WHERE output_file_size IS NOT NULL OR quarantine_parts IS NOT NULL GROUP BY organization_id) g
    WHERE s.organization_id = g.organization_id;
   RETURN NULL;
 END $function$
@@ -693,6 +703,45 @@ BEGIN
   END IF;
   RETURN NULL;
 END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.note_stored_quarantine()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  before bigint := CASE WHEN OLD.finished_at IS NULL THEN 0 ELSE stored_bytes_of(OLD.quarantine_parts) END;
+  after bigint := CASE WHEN NEW.finished_at IS NULL THEN 0 ELSE stored_bytes_of(NEW.quarantine_parts) END;
+  change bigint := after - before;
+BEGIN
+  IF change = 0 THEN
+    RETURN NULL;
+  END IF;
+  UPDATE organization_storage SET stored_bytes = stored_bytes + change WHERE organization_id = NEW.organization_id;
+  IF NOT FOUND AND change > 0 THEN
+    INSERT INTO organization_storage AS s (organization_id, stored_bytes) VALUES (NEW.organization_id, change)
+    ON CONFLICT (organization_id) DO UPDATE SET stored_bytes = s.stored_bytes + excluded.stored_bytes;
+  END IF;
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.queue_depth(class text, per_organization integer DEFAULT NULL::integer)
+ RETURNS bigint
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'public', 'pg_temp'
+AS $function$
+      WITH asked AS (SELECT CASE class WHEN 'shared' THEN '' ELSE class END AS pod_class),
+      running AS (SELECT r.organization_id, r.pod_class FROM runs r WHERE r.status = 'running'),
+      waiting AS (
+        SELECT w.organization_id, count(*) AS runs FROM (
+          SELECT r.organization_id FROM runs r
+           WHERE r.pod_class = (SELECT a.pod_class FROM asked a) AND r.status = 'pending' AND r.ready AND r.available_at <= now() LIMIT 10000) w
+         GROUP BY w.organization_id)
+      SELECT (SELECT count(*) FROM running g JOIN asked a ON a.pod_class = g.pod_class)
+           + coalesce((SELECT sum(greatest(0, least(w.runs, per_organization - (SELECT count(*) FROM running g WHERE g.organization_id = w.organization_id)))) FROM waiting w), 0)::bigint
+    $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.ready_forgotten_runs(at_most integer)
@@ -741,4 +790,14 @@ BEGIN
   RETURNING id INTO readied;
   RETURN readied;
 END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.stored_bytes_of(parts jsonb)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  SELECT coalesce(sum(coalesce((part->>'stored_bytes')::bigint, (part->>'size')::bigint)), 0)::bigint
+    FROM jsonb_array_elements(coalesce(parts, '[]')) AS part
+$function$
 ;

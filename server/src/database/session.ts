@@ -6,8 +6,24 @@
  * is set by one statement right after, which also reads back what matters: a session in another time zone would silently
  * misread every time.
  */
+import type { ConnectionOptions } from 'node:tls'
 import pg from 'pg'
 import { OperatorError } from '../errors.ts'
+
+export interface ConnectionSettings {
+  connectionString?: string
+  /** One for each server, if there are several; the first is `connectionString`. */
+  connectionStrings?: string[]
+  /** Settings for each session, from `options`. */
+  session?: Record<string, string>
+  host?: string
+  port?: number
+  user?: string
+  password?: string
+  database?: string
+  ssl?: boolean | ConnectionOptions
+  sslnegotiation?: 'direct'
+}
 
 export interface SessionLimits {
   /** The maximum duration of a statement. */
@@ -26,6 +42,7 @@ export const CONTROL_LIMITS: SessionLimits = { statementMs: 8000, lockMs: 5000, 
 /** How much longer than the server we wait for an answer: after that it is not slow but gone. */
 const ANSWER_MARGIN_MS = 2000
 const KEEP_ALIVE_MS = 10_000
+const SET_UP_MS = 5000
 
 // With a solid-state disk or in memory, random pages cost about as much as sequential ones. PostgreSQL's default is for
 // spinning disks, and makes it scan whole tables of all organizations where an index has the few rows of one. JIT
@@ -60,25 +77,54 @@ export const sessionOptions = (limits: SessionLimits): pg.PoolConfig => ({
   query_timeout: limits.statementMs + ANSWER_MARGIN_MS,
 })
 
+/** The server can only be read: it is a standby, or became one. */
+export class StandbyError extends Error {
+  readonly code = '25006'
+  constructor() {
+    super('the server cannot be written: it is a standby, or read-only')
+  }
+}
+
+export interface SessionSetUp {
+  limits: SessionLimits
+  /** Settings of the operator; they win over ours. */
+  settings?: Record<string, string> | undefined
+  /** Refuse a server that cannot be written, because another one can. */
+  writable?: boolean
+}
+
+/** Both names and values come from the operator. */
+const literal = (text: string): string => pg.escapeLiteral(text)
+
 interface Checked {
+  standby: boolean
+  read_only: string
   time_zone: string
   date_style: string
   strings: string
 }
 
 /** Sets up a new session. Throws an OperatorError if something in between changes what was set. */
-export async function setUpSession(client: pg.ClientBase, limits: SessionLimits): Promise<void> {
+export async function setUpSession(client: pg.ClientBase, { limits, ...own }: SessionSetUp): Promise<void> {
   const settings = {
     ...SETTINGS,
+    ...own.settings,
     statement_timeout: String(limits.statementMs),
     lock_timeout: String(limits.lockMs),
     idle_in_transaction_session_timeout: String(limits.idleInTransactionMs),
   }
-  const set = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)
-  const { rows } = await client.query<Checked>(
-    `SELECT current_setting('TimeZone') AS time_zone, current_setting('DateStyle') AS date_style,
-            current_setting('standard_conforming_strings') AS strings, ${set.join(', ')}`,
-  )
+  const set = Object.entries(settings).map(([name, value]) => `set_config(${literal(name)}, ${literal(value)}, false)`)
+  const question = {
+    text: `SELECT current_setting('TimeZone') AS time_zone, current_setting('DateStyle') AS date_style,
+            current_setting('standard_conforming_strings') AS strings, pg_is_in_recovery() AS standby,
+            current_setting('transaction_read_only') AS read_only, ${set.join(', ')}`,
+    query_timeout: SET_UP_MS,
+  }
+  const { rows } = await client.query<Checked>(question).catch((error: Error) => {
+    throw explainSettings(error, own.settings)
+  })
+  const { standby, read_only } = rows[0]!
+  if (own.writable && (standby || read_only === 'on')) throw new StandbyError()
   const { time_zone, date_style, strings } = rows[0]!
   if (time_zone !== 'UTC' || !date_style.startsWith('ISO') || strings !== 'on')
     throw new OperatorError(
@@ -86,10 +132,24 @@ export async function setUpSession(client: pg.ClientBase, limits: SessionLimits)
     )
 }
 
+/** A setting that PostgreSQL refuses (class 22, 42 or 55) is one from `options`: ours are all known. */
+function explainSettings(error: Error, settings: Record<string, string> = {}): Error {
+  const { code = '' } = error as { code?: string }
+  if (Object.keys(settings).length === 0 || !/^(22|42|55)/.test(code)) return error
+  return new OperatorError(`DATABASE_URL: options cannot be used: ${error.message}.`)
+}
+
 /** A query whose answer never came. The connection is unusable, even if its socket looks open. */
 export const isAnswerMissing = (error: unknown): boolean =>
   error instanceof Error && error.message === 'Query read timeout'
 
+interface Socketed {
+  connection: { stream: { destroy(): void; destroyed: boolean } }
+}
+
 /** Closes a connection without involving the other side. */
 export const dropConnection = (client: pg.ClientBase): void =>
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
+  (client as unknown as Socketed).connection.stream.destroy()
+
+/** The pool hears of it a moment later. */
+export const isDropped = (client: pg.ClientBase): boolean => (client as unknown as Socketed).connection.stream.destroyed

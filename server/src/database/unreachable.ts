@@ -1,10 +1,10 @@
 import { OperatorError } from '../errors.ts'
 
 /**
- * Errors that say nothing about the statement: connection failures, a server that starts, stops or is full, a missing
- * answer.
+ * Errors that say nothing about the statement: connection failures, a server that starts, stops or is full, one that
+ * became a standby (25006) and is no longer the one to write to, a missing answer.
  */
-const TRANSIENT_STATES = /^(08|57P0|53300)/
+const TRANSIENT_STATES = /^(08|57P0|53300|25006)/
 const TRANSIENT_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -33,3 +33,7 @@ export function isUnreachable(error: unknown): boolean {
   if (TRANSIENT_STATES.test(code) || TRANSIENT_CODES.has(code)) return true
   return code === '' && /terminat|timeout|connection/i.test(message)
 }
+
+/** All connections of this process are in use, which says nothing about the server. */
+export const isPoolFull = (error: unknown): boolean =>
+  error instanceof Error && error.message.startsWith('timeout exceeded when trying to connect')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { connectDatabase, isDatabaseError, sql, UNIQUE_VIOLATION } from '../../src/database/database.ts'
+import { connectDatabase, isDatabaseError, script, sql, UNIQUE_VIOLATION } from '../../src/database/database.ts'
+import { DatabaseUnavailable } from '../../src/database/unreachable.ts'
 import { cloneDatabase } from '../harness/database.ts'
 
 const { db, connection, drop } = await cloneDatabase(3)
@@ -40,6 +41,30 @@ test('a connection lost in the middle of a transaction only fails that transacti
   await assert.rejects(lost)
   assert.deepEqual(await db.query(sql`SELECT id FROM notes WHERE id IN (3, 4)`), [])
   await Promise.all(Array.from({ length: 6 }, () => db.first(sql`SELECT 1`)))
+})
+
+test('claims and leases have their own connections: requests that hold all others do not delay them', async () => {
+  const own = connectDatabase(connection, 2, () => {})
+  try {
+    const busy = Array.from({ length: 6 }, () => own.first(sql`SELECT pg_sleep(1.5)`))
+    const began = performance.now()
+    await own.control.transaction((tx) => tx.first(sql`SELECT 1`))
+    assert.ok(performance.now() - began < 1500)
+    assert.ok(own.usage().waiting >= 4)
+    await Promise.all(busy)
+  } finally {
+    await own.close()
+  }
+})
+
+test('every statement has a limit of time, on the server and for the answer', async () => {
+  const row = await db.first<{ main: string }>(sql`SELECT current_setting('statement_timeout') AS main`)
+  const control = await db.control.first<{ control: string }>(
+    sql`SELECT current_setting('statement_timeout') AS control`,
+  )
+  assert.deepEqual([row!.main, control!.control], ['1min', '8s'])
+  await assert.rejects(db.first({ ...script('SELECT 1, pg_sleep(2)'), answerMs: 200 }), DatabaseUnavailable)
+  assert.ok(await db.first(sql`SELECT 1`), 'the next statement gets a connection that works')
 })
 
 test('closing waits until the last connection is gone', async () => {
