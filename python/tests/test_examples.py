@@ -18,12 +18,19 @@ def previews(source, stream):
 
 class Validation(unittest.TestCase):
     def test_every_example_is_valid_without_a_warning(self):
-        self.assertEqual(NAMES, ["earthquakes", "forum", "helpdesk", "music_catalog", "spacecraft"])
+        self.assertEqual(NAMES, ["earthquakes", "forum", "greenhouse", "helpdesk", "music_catalog", "spacecraft"])
         for name in NAMES:
             report = validate(example(name), ALLOWED_MODULES, name)
             self.assertEqual((report["errors"], report["warnings"]), ([], []), name)
             self.assertTrue(report["extracted_streams"])
             self.assertTrue(report["extracted_schema"]["config_fields"])
+
+
+class Greenhouse(ServerCase):
+    def test_it_reads_without_any_setting(self):
+        source = self.build(example("greenhouse"))
+        self.assertEqual([record["data"]["plant"] for record in previews(source, "plants")], ["basil", "fern", "tomato"])
+        self.assertEqual(len({record["id"] for record in previews(source, "readings")}), 72)
 
 
 class Helpdesk(ServerCase):

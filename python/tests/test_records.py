@@ -69,6 +69,15 @@ class Lines(unittest.TestCase):
         ):
             self.assertEqual(json.loads(line_of(SourceRecord(given, {"a": 1})))["_record_id"], expected)
 
+    def test_ids_in_a_page_are_as_in_a_single_line(self):
+        ids = ["7", 'quo"te', 0, -5, 2**70, Level.HIGH, 1.5, uuid.UUID(int=1), "", None]
+        for each in ids:
+            record = SourceRecord(each, {"a": 1})
+            ((page, _),) = RecordEncoder().encode_pages([record])
+            self.assertEqual(page, encode_page([record]))
+        with self.assertRaises(TypeError):
+            list(RecordEncoder().encode_pages([SourceRecord(True, {"a": 1})]))
+
     def test_a_record_without_an_id_gets_a_hash_that_the_order_of_fields_does_not_change(self):
         first = json.loads(line_of({"a": 1, "b": {"x": 1, "y": {3, 1, 2}}}))["_record_id"]
         second = json.loads(line_of(SourceRecord(None, {"b": {"y": {1, 2, 3}, "x": 1}, "a": 1})))["_record_id"]

@@ -93,9 +93,12 @@ class RecordEncoder:
                 if type(item) is SourceRecord:
                     record_id = item.id
                     data = item.data
-                    if type(record_id) is str and record_id and type(data) is dict and data and id_field not in data:
+                    if type(data) is dict and data and id_field not in data:
                         try:
-                            line = f'{{"_record_id":{quote(record_id)},{join(encode(data, 0))[1:]}'
+                            if type(record_id) is str and record_id:
+                                line = f'{{"_record_id":{quote(record_id)},{join(encode(data, 0))[1:]}'
+                            elif type(record_id) is int:
+                                line = f'{{"_record_id":"{record_id}",{join(encode(data, 0))[1:]}'
                         except (TypeError, ValueError, RecursionError):
                             line = None
                 elif isinstance(item, (list, tuple)):
@@ -164,7 +167,8 @@ class RecordEncoder:
             raise TypeError(f"get_records yielded {describe(item)}; {_advice(item)}")
         data = as_dict(data)
         if ID_FIELD in data:
-            data = {name: value for name, value in data.items() if name != ID_FIELD}
+            data = {**data}
+            del data[ID_FIELD]
         try:
             body = "".join(self._encode(data, 0))
         except (TypeError, ValueError, RecursionError):

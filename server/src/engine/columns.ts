@@ -39,7 +39,9 @@ export function columnChooser(choice: ColumnChoice): (page: Page) => Page {
       })
       out += separator === '{' ? '{}\n' : '}\n'
     })
-    return { ...page, bytes: Buffer.from(out, 'latin1') }
+    // Facts were about the fields before.
+    const { facts: _, ...rest } = page
+    return { ...rest, bytes: Buffer.from(out, 'latin1') }
   }
 }
 

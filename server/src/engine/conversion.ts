@@ -10,10 +10,11 @@ import { openPartWriter } from '../blobs/part-writer.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import type { Column, OutputShape, RunLog } from '../connectors/contract.ts'
 import { openEngine } from '../connectors/duckdb.ts'
-import { createColumnFinder } from '../connectors/formats/column-facts.ts'
 import { createCsvWriter, csvHeader } from '../connectors/formats/csv-writer.ts'
+import { jsonRowsOf } from '../connectors/formats/json-query.ts'
+import { LineSurvey, surveyLines } from '../connectors/formats/line-survey.ts'
 import { chooseOutputColumns, type OutputColumn } from '../connectors/formats/output-columns.ts'
-import { parquetQuery, refuseValues } from '../connectors/formats/parquet-query.ts'
+import { csvRowsOf, type ParquetRows, parquetQuery, refuseValues } from '../connectors/formats/parquet-query.ts'
 import { cutLines } from '../json/lines.ts'
 
 interface Conversion {
@@ -41,18 +42,21 @@ interface Converted {
 }
 
 const WRITE_BYTES = 1024 * 1024
+/** Also the size of the pages that are turned into text: larger ones only burden the garbage collector. */
+const READ_BYTES = 256 * 1024
 
 export async function convertParts(conversion: Conversion): Promise<Converted> {
-  const finder = createColumnFinder()
-  for await (const page of readPages(conversion)) finder.add(page)
-  const { columns, texts } = chooseOutputColumns(conversion.columns, finder.columns(), conversion.kept)
-  const isParquet = conversion.shape.format === 'parquet'
-  if (isParquet) for (const column of texts) warnOfText(conversion.log, column)
-  const part = isParquet
-    ? await writeParquet(conversion, columns, finder.longest())
-    : await writeCsv(conversion, columns)
-  return { part, columns: columns.map(({ name, type }) => ({ name, type })) }
+  return conversion.shape.format === 'parquet' ? convertToParquet(conversion) : convertToCsv(conversion)
 }
+
+async function convertToCsv(conversion: Conversion): Promise<Converted> {
+  const survey = new LineSurvey()
+  for await (const page of readPages(conversion)) surveyLines(survey, page)
+  const { columns } = chooseOutputColumns(conversion.columns, survey.take().columns, conversion.kept)
+  return { part: await writeCsv(conversion, columns), columns: namesAndTypes(columns) }
+}
+
+const namesAndTypes = (columns: readonly OutputColumn[]): Column[] => columns.map(({ name, type }) => ({ name, type }))
 
 function warnOfText(log: RunLog, { name, type }: Column): void {
   log.warn(`Column ${name} is text in this file: Parquet has no ${type} that can hold all of its values exactly.`)
@@ -65,13 +69,13 @@ async function* readPages({ blobs, parts, signal }: Conversion): AsyncGenerator<
   }
 }
 
-async function* csvPages(conversion: Conversion, columns: readonly OutputColumn[]): AsyncGenerator<Buffer> {
+async function* csvPages(pages: AsyncIterable<Buffer>, columns: readonly OutputColumn[]): AsyncGenerator<Buffer> {
   const names = columns.map((column) => column.name)
   if (names.length === 0) return
   const write = createCsvWriter(names)
   let gathered = [csvHeader(names)]
   let bytes = gathered[0]!.length
-  for await (const page of readPages(conversion)) {
+  for await (const page of pages) {
     const rows = write(page)
     gathered.push(rows)
     bytes += rows.length
@@ -87,7 +91,7 @@ async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[]
   const { blobs, key, shape } = conversion
   const writer = openPartWriter(blobs, key, shape.compression === 'gzip' ? 'gzip' : 'zstd')
   try {
-    for await (const block of csvPages(conversion, columns)) await writer.write(block)
+    for await (const block of csvPages(readPages(conversion), columns)) await writer.write(block)
   } catch (error) {
     await writer.abort()
     throw error
@@ -95,30 +99,54 @@ async function writeCsv(conversion: Conversion, columns: readonly OutputColumn[]
   return writer.finish()
 }
 
-/** Goes through a CSV file that we write: DuckDB reads every cell as text and casts it only if nothing is lost. */
-async function writeParquet(
-  conversion: Conversion,
-  columns: readonly OutputColumn[],
-  longest: number,
-): Promise<StoredPart> {
+/**
+ * DuckDB reads the lines themselves where nothing is lost that way; else a CSV that we make of them, in which it finds every
+ * value as text.
+ */
+async function convertToParquet(conversion: Conversion): Promise<Converted> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-convert-'))
   try {
-    const input = join(folder, 'rows.csv')
+    const input = join(folder, 'rows.jsonl')
     const output = join(folder, 'rows.parquet')
-    const written = await writeRows(conversion, columns, input)
+    const survey = new LineSurvey()
+    const written = await writeFile(conversion, input, surveyed(readPages(conversion), survey))
+    const lines = survey.take()
+    const { columns, texts } = chooseOutputColumns(conversion.columns, lines.columns, conversion.kept)
+    for (const column of texts) warnOfText(conversion.log, column)
+    const rows = jsonRowsOf(input, columns, lines) ?? (await asCsv(conversion, input, columns, lines.longest))
     // DuckDB's result is smaller, so the same amount of space again is enough.
     await watchSpace(folder, keptFree(conversion) + written)(written)
     const engine = await openEngine(folder, conversion.signal)
     try {
-      const query = parquetQuery({ input, output, columns, longest, compression: conversion.shape.compression })
+      const query = parquetQuery({ rows, output, columns, compression: conversion.shape.compression })
       await engine.connection.run(query).catch((error: Error) => refuseValues(error, conversion.signal))
     } finally {
       engine.close()
     }
-    return await storeFile(conversion, output)
+    return { part: await storeFile(conversion, output), columns: namesAndTypes(columns) }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+async function* surveyed(pages: AsyncIterable<Buffer>, survey: LineSurvey): AsyncGenerator<Buffer> {
+  for await (const page of pages) {
+    surveyLines(survey, page)
+    yield page
+  }
+}
+
+async function asCsv(
+  conversion: Conversion,
+  lines: string,
+  columns: readonly OutputColumn[],
+  longest: number,
+): Promise<ParquetRows> {
+  const path = `${lines}.csv`
+  const pages = cutLines(createReadStream(lines, { highWaterMark: READ_BYTES }))
+  await writeFile(conversion, path, csvPages(pages, columns))
+  await rm(lines)
+  return csvRowsOf(path, columns, longest)
 }
 
 /** Unchanged: Parquet is compressed already. */
@@ -133,13 +161,14 @@ async function storeFile({ blobs, key }: Conversion, path: string): Promise<Stor
   }
 }
 
-/** Writes the rows to a file while the disk has space; returns its size. */
-async function writeRows(conversion: Conversion, columns: readonly OutputColumn[], path: string): Promise<number> {
+/** Writes to a file while the disk has space; returns its size. */
+async function writeFile(conversion: Conversion, path: string, blocks: AsyncIterable<Buffer>): Promise<number> {
   const makeRoom = watchSpace(dirname(path), keptFree(conversion))
   const file = await open(path, 'wx', 0o600)
   let written = 0
   try {
-    for await (const block of csvPages(conversion, columns)) {
+    for await (const block of blocks) {
+      conversion.signal.throwIfAborted()
       await makeRoom(block.length)
       await file.writeFile(block)
       written += block.length

@@ -10,8 +10,20 @@
  * as far; resume-point.ts uses both to decide where the next attempt starts. Each arrow has a fault point before and after it.
  */
 import { convertedKey } from '../blobs/run-keys.ts'
-import { type Column, ConnectorError, type Load, type Reading } from '../connectors/contract.ts'
-import { type Attempt, blame, openAttempt, prefixOf, step } from './attempt.ts'
+import { type Column, ConnectorError, type Load, type Page, type Reading } from '../connectors/contract.ts'
+import type { Table } from '../connectors/formats/local-table.ts'
+import {
+  type Attempt,
+  blame,
+  openAttempt,
+  openParquetStage,
+  prefixOf,
+  remainingCounts,
+  reportedCounts,
+  saveCheckpoint,
+  step,
+} from './attempt.ts'
+import { buildOutput, requirePrevious } from './built-output.ts'
 import { createChannel } from './channel.ts'
 import { chosenColumns } from './columns.ts'
 import { fenceContext, loadContext, readContext } from './contexts.ts'
@@ -36,6 +48,7 @@ const CHANNEL_BYTES = 8 * 1024 * 1024
 export async function executeRun(job: Job, host: Host): Promise<Outcome> {
   const endpoints = await findEndpoints(job, host)
   const { source, destination } = endpoints
+  requirePrevious(job, destination)
   const report = createRunReport(job, host, endpoints)
   const mark = await step(host, 'fence', () => destination.fence(fenceContext(job, host, endpoints))).catch(
     blame(host, 'destination'),
@@ -43,17 +56,27 @@ export async function executeRun(job: Job, host: Host): Promise<Outcome> {
   const start = decideStart(job, mark, destination.capabilities.commits, source.capabilities.resumable)
   report.begin(start)
   const attempt = openAttempt(job, host, endpoints, start)
+  await forgetQuarantine(attempt)
   if (start.published) attempt.cursor = start.state
   else await moveRecords(attempt, report.progress)
   const output = await makeOutput(attempt)
-  report.end(attempt.counts, output)
-  return { output, cursor: job.sync.mode === 'incremental' ? attempt.cursor : null, ...attempt.counts }
+  const counts = reportedCounts(attempt, attempt.counts)
+  const { quarantine } = attempt
+  report.end(counts, output, quarantine?.describe() ?? null)
+  const cursor = job.sync.mode === 'incremental' && !job.range ? attempt.cursor : null
+  return { output, cursor, ...counts, ...(quarantine && { quarantine: quarantine.parts }) }
+}
+
+/** What earlier attempts refused in checkpoints that do not count. */
+async function forgetQuarantine(attempt: Attempt): Promise<void> {
+  const { job, start } = attempt
+  if ((job.resume?.quarantine ?? []).length > start.quarantine.length) await saveCheckpoint(attempt, 'quarantine')
 }
 
 async function moveRecords(attempt: Attempt, progress: (counts: Counts) => void): Promise<void> {
   const { host, start } = attempt
   const reading = isComplete(start) ? nothingLeft(attempt) : await openReading(attempt)
-  const load = await step(host, 'open', () => attempt.endpoints.destination.open(loadContext(attempt))).catch(
+  const load = await step(host, 'open', () => attempt.endpoints.destination.open(loadContext(attempt, reading))).catch(
     async (error) => {
       attempt.stop(error)
       await discardPages(reading.pages)
@@ -61,6 +84,7 @@ async function moveRecords(attempt: Attempt, progress: (counts: Counts) => void)
     },
   )
   const channel = createChannel<Item>(CHANNEL_BYTES)
+  const pages = reading.table ? await convertTable(attempt, reading.table, load) : takenPages(reading, load)
   let failure: { error: unknown } | null = null
   const fail = (error: unknown): void => {
     failure ??= { error }
@@ -68,7 +92,7 @@ async function moveRecords(attempt: Attempt, progress: (counts: Counts) => void)
     attempt.stop(error)
   }
   await Promise.all([
-    new PageReader(attempt, channel).readAll(reading).catch(fail),
+    new PageReader(attempt, channel).readAll(pages).catch(fail),
     loadPages(attempt, load, channel, progress).catch(fail),
   ])
   if (!failure) await publish(attempt, load).catch(fail)
@@ -78,9 +102,43 @@ async function moveRecords(attempt: Attempt, progress: (counts: Counts) => void)
   }
 }
 
-async function cleanUp({ host, stage, counts }: Attempt, load: Load): Promise<void> {
-  host.progress({ ...counts })
+/**
+ * The pages in the form that the load takes. The point of a checkpoint does not name it: no page is kept, so a later attempt
+ * may take the other one.
+ */
+function takenPages({ pages, native }: Reading, load: Load): AsyncIterable<Page> {
+  return load.native && native !== undefined ? native : pages
+}
+
+/** A table becomes pages as the destination converts it. */
+async function convertTable(attempt: Attempt, table: Table, load: Load): Promise<AsyncIterable<Page>> {
+  const { host } = attempt
+  try {
+    const { columns, pages } = await step(host, 'convert', () => load.convert!(table)).catch(blame(host, 'source'))
+    return withColumns(attempt, pages, columns)
+  } catch (error) {
+    await cleanUp(attempt, load)
+    throw error
+  }
+}
+
+async function* withColumns(
+  attempt: Attempt,
+  pages: AsyncIterable<Page>,
+  columns: () => Column[],
+): AsyncGenerator<Page> {
+  for await (const page of pages) {
+    yield page
+    await attempt.host.fault('converted')
+  }
+  attempt.columns = columns()
+}
+
+async function cleanUp(attempt: Attempt, load: Load): Promise<void> {
+  const { host, stage, quarantine } = attempt
+  host.progress(remainingCounts(attempt))
   await stage.abort().catch(() => undefined)
+  await quarantine?.abort().catch(() => undefined)
   await load.abort().catch((error) => host.log.debug(`The destination could not clean up: ${String(error)}`))
 }
 
@@ -101,6 +159,7 @@ async function openReading(attempt: Attempt): Promise<Reading> {
   )
   attempt.columns = engineChooses(job, endpoints.source) ? chosenColumns(reading.columns, job.columns) : reading.columns
   attempt.resumable = reading.resumable ?? attempt.resumable
+  if (reading.table) openParquetStage(attempt)
   if (start.doubtful && JSON.stringify(start.doubtful.columns) !== JSON.stringify(attempt.columns)) {
     attempt.stop(new Error('the columns changed'))
     await discardPages(reading.pages)
@@ -123,9 +182,12 @@ async function makeOutput(attempt: Attempt): Promise<Output | null> {
   if (start.lost_checkpoints > 0) return null
   if (!job.keep_output) {
     // Batches were only stored in case one had to be sent again.
-    if (endpoints.destination.capabilities.commits === 'batch') await removeStrayParts(host.blobs, prefixOf(job), [])
+    const kept = attempt.quarantine?.parts ?? []
+    if (endpoints.destination.capabilities.commits === 'batch') await removeStrayParts(host.blobs, prefixOf(job), kept)
     return null
   }
+  if (endpoints.destination.buildOutput)
+    return step(host, 'output', () => buildOutput(attempt)).catch(blame(host, 'internal'))
   return step(host, 'output', () =>
     finishOutput({
       blobs: host.blobs,

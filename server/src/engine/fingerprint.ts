@@ -132,9 +132,9 @@ export function describeChanges(changes: readonly Change[]): string {
 export function describeOldRows(
   changes: readonly Change[],
   write: string,
-  commits: Destination['capabilities']['commits'],
+  { capabilities, buildOutput }: Pick<Destination, 'capabilities' | 'buildOutput'>,
 ): { sentence: string; twice: boolean } | null {
-  if (changes.includes('destination') || commits === 'output') return null
+  if (changes.includes('destination') || (capabilities.commits === 'output' && !buildOutput)) return null
   if (write === 'append')
     return {
       sentence: 'It appends to the same target, so rows that are already there will be duplicated.',

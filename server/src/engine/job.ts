@@ -11,6 +11,7 @@ import type {
   ColumnChoice,
   Destination,
   Fetch,
+  ReadRange,
   RunLog,
   Source,
   Sync,
@@ -37,6 +38,8 @@ interface Resume {
   cursor: Json
   /** The complete list so far, in order. */
   parts: Part[]
+  /** The same of the quarantine. Absent: there is none. */
+  quarantine?: Part[]
 }
 
 /** The progress of a run. */
@@ -75,8 +78,19 @@ export interface Job {
   schema: Column[] | null
   /** Outputs that the source may read, by run id. */
   outputs: Record<string, StoredPart[]>
+  /** Of a back-fill: what is read. It has no state, and leaves none. */
+  range?: ReadRange
+  /** The parts of the quarantine that is read instead of the source. */
+  resends?: StoredPart[]
+  /** The source is the output of an earlier run of the pipeline. Absent: it is not. */
+  replays?: boolean
   /** The columns of those that are tab-separated text. */
   output_columns?: Record<string, Column[]>
+  /**
+   * The output of the pipeline's last successful run, for a destination that goes on from it. Its parts are null if they
+   * were removed. Absent or null: the run starts with an empty file.
+   */
+  previous?: { run_id: string; parts: StoredPart[] | null } | null
 }
 
 export interface Host {
@@ -121,4 +135,6 @@ export interface Outcome extends Counts {
   output: Output | null
   /** The pipeline's new state; null for a full refresh, which has none. */
   cursor: Json
+  /** Records that the destination refused. Absent: none. */
+  quarantine?: Part[]
 }

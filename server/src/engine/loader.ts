@@ -4,10 +4,10 @@
  *   part durable → checkpoint saved with us → committed in the destination → next page
  */
 import { readParts } from '../blobs/part-reader.ts'
-import { ConnectorError, type Load } from '../connectors/contract.ts'
+import { ConnectorError, type Load, type Page } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { cutLines } from '../json/lines.ts'
-import { type Attempt, blame, step } from './attempt.ts'
+import { type Attempt, blame, reportedCounts, saveCheckpoint, step } from './attempt.ts'
 import type { Channel } from './channel.ts'
 import type { Counts, Job, Part } from './job.ts'
 import type { Item, PendingCheckpoint } from './reader.ts'
@@ -28,10 +28,12 @@ export async function loadPages(
       continue
     }
     const { page } = item
+    // The load may give the bytes back.
+    const { length } = page.bytes
     await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
     counts.records_written += page.records
-    counts.bytes_written += page.bytes.length
-    progress(counts)
+    counts.bytes_written = page.restart ? start.bytes_written : counts.bytes_written + length
+    progress(reportedCounts(attempt, counts))
   }
 }
 
@@ -39,20 +41,31 @@ export async function loadPages(
 async function sendAgain(attempt: Attempt, load: Load, batch: DoubtfulBatch): Promise<void> {
   const { host } = attempt
   host.mayBegin()
-  for await (const bytes of readLines(attempt, batch.parts)) {
-    const page = { bytes, records: countLines(bytes) }
+  for await (const page of readPages(attempt, batch.parts)) {
     await step(host, 'write', () => load.write(page)).catch(blame(host, 'destination'))
   }
   await step(host, 'commit', () => load.commit(batch.checkpoint, batch.cursor)).catch(blame(host, 'destination'))
+  await sealQuarantine(attempt)
   attempt.checkpoint = batch.checkpoint
 }
 
 /** What cannot be read back is our fault, not that of the destination. */
-async function* readLines({ host }: Attempt, parts: readonly Part[]): AsyncGenerator<Buffer> {
+async function* readPages({ host, encoding }: Attempt, parts: readonly Part[]): AsyncGenerator<Page> {
   try {
-    yield* cutLines(readParts(host.blobs, parts))
+    const bytes = readParts(host.blobs, parts)
+    if (encoding === 'parquet') yield* countParts(bytes, parts)
+    else for await (const lines of cutLines(bytes)) yield { bytes: lines, records: countLines(lines) }
   } catch (error) {
     blame(host, 'internal')(error)
+  }
+}
+
+/** How many records there are is known of the whole only, and counted with its first page. */
+async function* countParts(chunks: AsyncIterable<Buffer>, parts: readonly Part[]): AsyncGenerator<Page> {
+  let records = parts.reduce((sum, part) => sum + part.records, 0)
+  for await (const bytes of chunks) {
+    yield { bytes, records }
+    records = 0
   }
 }
 
@@ -76,18 +89,26 @@ async function commitCheckpoint(attempt: Attempt, load: Load, pending: PendingCh
   refuseState(cursor)
   // Finishing the run follows at once and saves the same; a crash before it only costs this one checkpoint.
   const saves = !(pending.done && endpoints.destination.capabilities.commits === 'output')
-  if (saves) {
-    const saved = { checkpoint, cursor, parts: [...attempt.parts], ...counts }
-    await step(host, 'save', () => host.saveCheckpoint(saved))
-  }
+  attempt.saved = { checkpoint, cursor, parts: [...attempt.parts], ...counts }
+  attempt.complete = pending.done
+  if (saves) await saveCheckpoint(attempt, 'save')
   await step(host, 'commit', () => load.commit(checkpoint, cursor)).catch(blame(host, 'destination'))
+  if (isVisibleAtCommit(attempt)) attempt.committed = reportedCounts(attempt, counts)
+  await sealQuarantine(attempt)
   attempt.checkpoint = checkpoint
   attempt.cursor = pending.cursor
+}
+
+/** What a destination with a mark refused was kept with its commit. For others it is listed with the next checkpoint. */
+async function sealQuarantine({ host, quarantine }: Attempt): Promise<void> {
+  await quarantine?.seal().catch(blame(host, 'internal'))
 }
 
 export async function publish(attempt: Attempt, load: Load): Promise<void> {
   const { host, job, cursor, checkpoint, counts } = attempt
   host.mayBegin()
+  attempt.complete = true
+  await attempt.quarantine?.checkShare()
   const state = newState(job, cursor)
   const point = pointOf(attempt, { resume: cursor, state, done: true, published: true, counts })
   await step(host, 'publish', () => load.publish(checkpoint, point)).catch(blame(host, 'destination'))

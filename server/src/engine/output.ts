@@ -1,7 +1,7 @@
 /** Turns the stage into the output of the run once everything was read. */
 
 import type { BlobStore } from '../blobs/blobs.ts'
-import type { Column, Encoding, OutputShape, RunLog } from '../connectors/contract.ts'
+import type { Column, OutputShape, RunLog, StageEncoding } from '../connectors/contract.ts'
 import type { Endpoints } from './endpoints.ts'
 import type { Output, Part } from './job.ts'
 
@@ -10,7 +10,7 @@ interface OutputRequest {
   /** The key of a converted output. */
   key: string
   shape: OutputShape
-  encoding: Encoding
+  encoding: StageEncoding
   /** The columns that the source declared. */
   columns: readonly Column[] | null
   /** Columns of the pipeline's last file. */
@@ -22,6 +22,8 @@ interface OutputRequest {
   /** Receives the columns if the file defines its own. */
   keepColumns(columns: Column[]): void
 }
+
+const PARQUET = 'application/vnd.apache.parquet'
 
 export function outputShape({ destination, destinationConfig }: Endpoints): OutputShape {
   return destination.output?.(destinationConfig) ?? { format: 'jsonl', compression: 'none' }
@@ -35,6 +37,10 @@ export async function finishOutput(request: OutputRequest): Promise<Output> {
     const columns = request.columns ? { columns: [...request.columns] } : {}
     return { parts, extension: 'tsv', content_type: 'text/tab-separated-values', size, ...columns }
   }
+  if (encoding === 'parquet') {
+    if (shape.format === 'parquet') request.keepColumns([...(request.columns ?? [])])
+    return { parts, extension: 'parquet', content_type: PARQUET, size }
+  }
   if (shape.format === 'jsonl') {
     return shape.compression === 'gzip'
       ? { parts, extension: 'jsonl.gz', content_type: 'application/gzip', size }
@@ -47,7 +53,7 @@ export async function finishOutput(request: OutputRequest): Promise<Output> {
   const part: Part = { checkpoint: request.checkpoint, ...converted.part, records }
   const { size: convertedSize } = part
   if (shape.format === 'parquet') {
-    return { parts: [part], extension: 'parquet', content_type: 'application/vnd.apache.parquet', size: convertedSize }
+    return { parts: [part], extension: 'parquet', content_type: PARQUET, size: convertedSize }
   }
   return shape.compression === 'gzip'
     ? { parts: [part], extension: 'csv.gz', content_type: 'application/gzip', size: convertedSize }

@@ -1,7 +1,7 @@
 /**
  * The reading loop of an attempt: pages from the source into the stage and on to the loader, divided by checkpoints.
  */
-import type { Page, Reading } from '../connectors/contract.ts'
+import type { Page } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { type Attempt, blame } from './attempt.ts'
 import type { Channel } from './channel.ts'
@@ -50,9 +50,9 @@ export class PageReader {
     attempt.requestCheckpoint = () => this.#answerRequest()
   }
 
-  async readAll(reading: Reading): Promise<void> {
+  async readAll(given: AsyncIterable<Page>): Promise<void> {
     const { host, start, signal } = this.#attempt
-    const pages = followPages(reading.pages, signal)
+    const pages = followPages(given, signal)
     try {
       while (true) {
         this.#waiting = true
@@ -79,19 +79,27 @@ export class PageReader {
   }
 
   #mayCheckpoint(): boolean {
+    // A part of a Parquet file is of no use.
+    if (this.#attempt.encoding === 'parquet') return false
     return this.#rule.pending() && (this.#atCursor || !this.#attempt.resumable)
   }
 
   async #take(page: Page): Promise<void> {
     const { host, stage, counts, resumable } = this.#attempt
+    if (page.restart) {
+      await stage.abort()
+      return this.#channel.push({ page }, 0)
+    }
     if (resumable && page.cursor === undefined) await this.#noticeSparse()
     this.#atCursor = page.cursor !== undefined
     const chosen = this.#choose ? chooseColumns(this.#choose, page) : page
     counts.records_read += page.records
     if (page.cursor !== undefined) this.#cursor = page.cursor
     await stage.append(chosen.bytes, chosen.records).catch(blame(host, 'internal'))
-    await this.#channel.push({ page: chosen }, chosen.bytes.length)
-    this.#rule.add(chosen.bytes.length, chosen.records)
+    // From here on the load may give the bytes back.
+    const { length } = chosen.bytes
+    await this.#channel.push({ page: chosen }, length)
+    this.#rule.add(length, chosen.records)
     if (this.#mayCheckpoint() && (this.#asked || this.#rule.due())) await this.#beginCheckpoint(false)
   }
 

@@ -10,11 +10,11 @@
  * move the state, or the rows it never published would be skipped forever. `run_id` and `seq` are those of the run that
  * wrote the point; a mark that was only fenced by a newer run still carries its writer's point.
  */
-import { type Column, type Commits, ConnectorError, type Encoding, type Mark } from '../connectors/contract.ts'
+import { type Column, type Commits, ConnectorError, type Mark, type StageEncoding } from '../connectors/contract.ts'
 import { readKeptColumns, type StoredColumn } from '../connectors/kept-columns.ts'
 import type { Json } from '../json/json.ts'
 import { type Change, type Fingerprint, findChanges, hasOtherSettings, readFingerprint } from './fingerprint.ts'
-import type { Counts, Job, Part } from './job.ts'
+import type { Checkpoint, Counts, Job, Part } from './job.ts'
 
 export interface Point {
   /** Null in points of older releases, which only had `seq`. */
@@ -22,7 +22,7 @@ export interface Point {
   seq: number
   /** What its cursors belong to. Null in points from before fingerprints existed. */
   fingerprint: Fingerprint | null
-  encoding: Encoding
+  encoding: StageEncoding
   /** Whether the reading that wrote it can resume from `resume`. */
   resumable: boolean
   resume: Json
@@ -58,7 +58,7 @@ function readPoint(cursor: Json): Point | null {
     run_id: typeof run_id === 'string' ? run_id : null,
     seq,
     fingerprint: readFingerprint(fingerprint),
-    encoding: encoding === STORED_TSV || encoding === 'tsv' ? 'tsv' : 'ndjson',
+    encoding: readEncoding(encoding ?? null),
     resumable: resumable !== false,
     resume: resume ?? null,
     state: state ?? null,
@@ -67,6 +67,11 @@ function readPoint(cursor: Json): Point | null {
     counts: readCounts(counts ?? null),
     ...(batch === undefined ? {} : { batch: readBatch(batch) }),
   }
+}
+
+function readEncoding(stored: Json): StageEncoding {
+  if (stored === STORED_TSV || stored === 'tsv') return 'tsv'
+  return stored === 'parquet' ? 'parquet' : 'ndjson'
 }
 
 /** Only ever comes from our own database. */
@@ -100,7 +105,7 @@ export interface DoubtfulBatch {
 export interface Start extends Counts {
   /**
    * The destination has more of this run than our database knows: it lost its last transactions, and with them the parts
-   * that were staged.
+   * that were staged. At least this many.
    */
   lost_checkpoints: number
   /** The destination has more of earlier runs than our database knows: the state is that of the mark. */
@@ -111,12 +116,16 @@ export interface Start extends Counts {
   other_settings: boolean
   /** The checkpoint that is already loaded; 0 at the start. */
   checkpoint: number
-  encoding: Encoding | null
+  encoding: StageEncoding | null
   resume: Json
   state: Json
   done: boolean
   published: boolean
   parts: Part[]
+  /** The parts of the quarantine that belong to checkpoints that count. */
+  quarantine: Part[]
+  /** The checkpoint that this start goes on from, as it is saved with us. */
+  saved: Pick<Checkpoint, 'checkpoint' | 'cursor' | 'parts'>
   /** The attempt that began the reading. */
   reading: number
   doubtful: DoubtfulBatch | null
@@ -134,7 +143,7 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   const cursor = (commits === 'mark' ? mark?.cursor : job.resume?.cursor) ?? null
   const checkpoint = (commits === 'mark' ? mark?.checkpoint : job.resume?.checkpoint) ?? 0
   const point = readPoint(cursor)
-  const start = beginning(job, job.sync.mode === 'incremental' ? decideState(job, point) : noState)
+  const start = beginning(job, job.sync.mode === 'incremental' && !job.range ? decideState(job, point) : noState)
   if (!point || !isOfRun(point, job)) return start
   // If the last batch is saved, the source is not needed any more.
   const complete = commits === 'batch' && point.done
@@ -142,12 +151,26 @@ export function decideStart(job: Job, mark: Mark | null, commits: Commits, resum
   if (!point.published && !goesOn) return start
   const parts = (job.resume?.parts ?? []).filter((part) => part.checkpoint <= checkpoint)
   const { encoding, resume, done, published } = point
-  const same = { ...start, ...point.counts, encoding, resume, done, published, parts }
-  const lost_checkpoints = Math.max(0, checkpoint - (job.resume?.checkpoint ?? 0))
+  // Parts of a batch in doubt come again; what was refused while publishing is one further.
+  const counted = commits === 'batch' ? checkpoint - 1 : published ? checkpoint + 1 : checkpoint
+  const quarantine = (job.resume?.quarantine ?? []).filter((part) => part.checkpoint <= counted)
+  const saved = { checkpoint, cursor, parts }
+  const same = { ...start, ...point.counts, encoding, resume, done, published, parts, quarantine, saved }
+  const lost_checkpoints = countLost(job, checkpoint, parts, point.counts)
   if (commits !== 'batch') return { ...same, checkpoint, lost_checkpoints, ahead: false }
   const { reading = job.attempt, columns = null } = point.batch ?? {}
   const last = parts.filter((part) => part.checkpoint === checkpoint)
   return { ...same, checkpoint: checkpoint - 1, reading, doubtful: { checkpoint, cursor, parts: last, columns } }
+}
+
+/**
+ * An attempt that found checkpoints missing may have saved further ones before it was lost itself. Then the numbers agree,
+ * and only the records tell that earlier parts are gone.
+ */
+function countLost(job: Job, checkpoint: number, parts: readonly Part[], counts: Counts): number {
+  const missing = checkpoint - (job.resume?.checkpoint ?? 0)
+  if (missing > 0 || !job.keep_output) return Math.max(0, missing)
+  return parts.reduce((sum, part) => sum + part.records, 0) < counts.records_read ? 1 : 0
 }
 
 /** A number is unique only while the sequence never goes back, as it does after a restore. */
@@ -173,6 +196,8 @@ function beginning(job: Job, { state, changes, ahead, other_settings }: State): 
     done: false,
     published: false,
     parts: [],
+    quarantine: [],
+    saved: { checkpoint: 0, cursor: null, parts: [] },
     reading: job.attempt,
     doubtful: null,
     records_read: 0,

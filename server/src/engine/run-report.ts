@@ -13,7 +13,8 @@ const SENTENCE_MS = 10_000
 interface RunReport {
   begin(start: Start): void
   progress(counts: Counts): void
-  end(counts: Counts, output: Output | null): void
+  /** `refused`: what was put into the quarantine. */
+  end(counts: Counts, output: Output | null, refused: string | null): void
 }
 
 export function createRunReport(job: Job, host: Host, { source, destination }: Endpoints): RunReport {
@@ -29,23 +30,24 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
     log.info(
       `${describeChanges(changes)} since the last run, so this run starts over: it reads the whole stream, without the old cursor and columns.`,
     )
-    const rows = describeOldRows(changes, job.sync.write, destination.capabilities.commits)
+    const rows = describeOldRows(changes, job.sync.write, destination)
     if (rows) log[rows.twice ? 'warn' : 'info'](rows.sentence)
   }
 
   function tellLost({ checkpoint, lost_checkpoints }: Start): void {
     const output = job.keep_output ? ' The run gets no output file, because it would be incomplete.' : ''
+    const quarantine =
+      job.sync.on_error === 'quarantine' ? ' Records that those checkpoints refused are missing in the quarantine.' : ''
     log.warn(
-      `The destination has checkpoint ${checkpoint} of this run, which our database does not know of: it has lost ${formatCount(lost_checkpoints, 'checkpoint')}. The run continues from the destination's mark, so no row is lost or loaded twice.${output}`,
+      `The destination has checkpoint ${checkpoint} of this run, which our database does not know of: it has lost ${formatCount(lost_checkpoints, 'checkpoint')}. The run continues from the destination's mark, so no row is lost or loaded twice.${output}${quarantine}`,
     )
   }
 
   return {
     begin(start) {
       before = start.records_read
-      const mode = job.sync.mode === 'incremental' ? 'what is new in' : 'all of'
       log.info(
-        `Reading ${mode} ${job.source.stream} from ${source.display_name}, writing to ${destination.display_name} (${job.sync.write}).`,
+        `Reading ${describePart(job)} ${job.source.stream} from ${source.display_name}, writing to ${destination.display_name} (${job.sync.write}).`,
       )
       const checkpoint = start.doubtful?.checkpoint ?? start.checkpoint
       if (start.published) log.info('An earlier attempt loaded everything; only finishing the run was left.')
@@ -76,7 +78,7 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       log.info(`${formatCount(counts.records_read, 'record')} so far, ${rate}.`)
     },
 
-    end(counts, output) {
+    end(counts, output, refused) {
       host.progress({ ...counts })
       const ms = performance.now() - started
       const read = counts.records_read - before
@@ -84,16 +86,28 @@ export function createRunReport(job: Job, host: Host, { source, destination }: E
       log.info(
         `Read ${formatCount(counts.records_read, 'record')} (${formatBytes(counts.bytes_written)}) in ${formatDuration(ms)}${how}.`,
       )
+      if (refused !== null) log.warn(refused)
       if (output)
         log.info(`The output is a ${output.extension} file of ${formatBytes(output.size)}${howStored(output)}.`)
       else if (!job.keep_output) log.info('No output is kept, as the pipeline requests.')
-      log.info(
-        job.sync.mode === 'incremental'
-          ? 'The next run continues from here.'
-          : 'The next run reads the whole stream again.',
-      )
+      if (job.resends || job.replays) return
+      log.info(describeNext(job))
     },
   }
+}
+
+function describePart({ sync, range, replays }: Job): string {
+  if (replays) return 'an earlier run of'
+  if (range)
+    return `a range of ${sync.cursor_field ?? 'the cursor'}, from ${range.from} up to but without ${range.to}, of`
+  return sync.mode === 'incremental' ? 'what is new in' : 'all of'
+}
+
+function describeNext({ sync, range }: Job): string {
+  if (range) return 'This was a back-fill: the next run continues from where the last one before it ended.'
+  return sync.mode === 'incremental'
+    ? 'The next run continues from here.'
+    : 'The next run reads the whole stream again.'
 }
 
 /** What keeping it costs. */

@@ -20,7 +20,7 @@ export interface StageOptions {
 }
 
 export interface Stage {
-  /** Resolves when more may be appended. */
+  /** Resolves when more may be appended. The bytes have been copied by then. */
   append(bytes: Buffer, records: number): Promise<void>
   /** Ends the current part. Null if nothing was appended since the last one. */
   seal(checkpoint: number): Promise<Part | null>

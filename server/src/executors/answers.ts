@@ -46,6 +46,9 @@ const LONGEST_NAME = 500
 const LONGEST_FIELD = 10_000
 const MAX_COLUMNS = 10_000
 const MAX_FINDINGS = 1000
+const MAX_SCHEMA = 1024 * 1024
+/** Of a query's result. */
+export const MAX_ROWS = 10_000
 const DAY_MS = 86_400_000
 
 const name = text(LONGEST_NAME)
@@ -60,6 +63,7 @@ const findings = list(
 )
 
 const field = text(LONGEST_FIELD)
+const columnType = is<ColumnType>((value) => typeof value === 'string' && isColumnType(value))
 const description = fields({
   stream: text(LONGEST_MESSAGE),
   columns: nullable(
@@ -67,7 +71,7 @@ const description = fields({
       MAX_COLUMNS,
       fields({
         name: field,
-        type: is<ColumnType>((value) => typeof value === 'string' && isColumnType(value)),
+        type: columnType,
         native_type: nullable(field),
         nullable: nullable(flag),
       }),
@@ -108,6 +112,29 @@ const answers = {
     }),
     settings_enforced: flag,
   }),
+  /** The rows are the body: JSON text or CSV. */
+  query: fields({
+    columns: list(MAX_COLUMNS, fields({ name: field, type: columnType })),
+    rows: whole(MAX_ROWS),
+    truncated: flag,
+    execution_time_ms: whole(DAY_MS),
+  }),
+  /** The records are the body, as JSON text. */
+  pipeline_preview: fields({
+    count: whole(1000),
+    columns: list(MAX_COLUMNS, fields({ name: field, type: columnType, native_type: nullable(field) })),
+    changes: list(MAX_FINDINGS, text(LONGEST_MESSAGE)),
+    problems: list(MAX_FINDINGS, text(LONGEST_MESSAGE)),
+  }),
+  validate_manifest: fields({
+    runs: oneOf('whole', 'part', 'no'),
+    streams: list(MAX_STREAMS, text(LONGEST_MESSAGE)),
+    /** Whether the settings decide which streams there are. */
+    dynamic: flag,
+    findings,
+    /** The JSON schema of the settings, as JSON text. */
+    settings_schema: text(MAX_SCHEMA),
+  }),
 } satisfies Record<CallKind, Guard<unknown>>
 
 export type Answers = { [K in CallKind]: Guarded<(typeof answers)[K]> }
@@ -116,7 +143,8 @@ export const isAnswer = <K extends CallKind>(kind: K, value: unknown): value is 
   (answers[kind] as Guard<unknown>)(value)
 
 /**
- * The maximum size of a frame. The body of a preview is its records, of which a cell returns up to 16 MB, plus commas.
+ * The maximum size of a frame. The body of a preview is its records, of which a cell returns up to 16 MB, plus commas; that of a query its rows, 16 MB
+ * at most.
  */
 export const CALL_FRAME_LIMITS: FrameLimits = {
   head: 4 * 1024 * 1024,

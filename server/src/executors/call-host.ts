@@ -15,8 +15,10 @@ import {
   type StreamDescription,
 } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import { hasOpenedFile } from '../connectors/opened-files.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
+import type { Json } from '../json/json.ts'
 import { type Answers, CALL_FRAME_LIMITS, isAnswer, MAX_DESCRIBED } from './answers.ts'
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
@@ -85,6 +87,51 @@ const performers: Performers = {
     const { validateCode } = await import('../cell/validate.ts')
     return { answer: await validateCode(code, source_name, { signal }) }
   },
+  async validate_manifest({ manifest }) {
+    const { validateManifest } = await import('../connectors/registry.ts')
+    return { answer: validateManifest(manifest) }
+  },
+  async pipeline_preview(input, host) {
+    const { source: endpoint, destination: target, outputs, max_records, ...rest } = input
+    const { previewPipeline } = await import('../engine/preview.ts')
+    const { findDestination } = await import('../connectors/registry.ts')
+    const { applyDefaults } = await import('../connectors/settings/settings.ts')
+    const { source, context: sourceContext } = await openProbe({ endpoint, outputs }, host)
+    const destination = findDestination(target.name)!
+    const config = applyDefaults(destination.settings, target.config)
+    const destinationContext = { ...(await makeContext({ endpoint: target, outputs: null }, host)), config }
+    const deadlineMs = host.wall_seconds * 1000
+    const python = endpoint.custom?.language === 'python' ? endpoint.custom : null
+    const readFirst = python && (await firstRecordsOf(python.code, rest.stream, sourceContext))
+    const { records, columns, ...preview } = await previewPipeline({
+      ...rest,
+      source,
+      sourceContext,
+      destination,
+      destinationContext,
+      maxRecords: max_records,
+      deadlineMs,
+      ...(readFirst && { readFirst }),
+    })
+    const shown = columns.map(({ name, type, native }) => ({ name, type, native_type: native?.type ?? null }))
+    return { answer: { ...preview, columns: shown }, body: records }
+  },
+  async query({ blobs, memory_mb, ...query }, { signal }) {
+    const { openBlobs } = await import('../blobs/open.ts')
+    const { queryOutput } = await import('../engine/query/query-output.ts')
+    const started = performance.now()
+    const { body, ...answer } = await queryOutput({ ...query, blobs: openBlobs(blobs), memoryMb: memory_mb, signal })
+    return { answer: { ...answer, execution_time_ms: Math.round(performance.now() - started) }, body }
+  },
+}
+
+/** A custom source gives its pages only when they are full. */
+async function firstRecordsOf(code: string, stream: string, context: SourceContext) {
+  const { readFirstRecords } = await import('../cell/first-records.ts')
+  const { authentication, fetch } = context
+  const config = context.config as Record<string, Json>
+  return (max_records: number, signal: AbortSignal) =>
+    readFirstRecords({ code, stream, max_records, authentication, fetch, config, signal })
 }
 
 /** A source with everything it is called with. */
@@ -147,9 +194,13 @@ const NO_BLOBS = new Proxy({} as BlobStore, {
 
 async function openSource(endpoint: SourceEndpoint): Promise<Source> {
   if (endpoint.custom === null) return (await import('../connectors/registry.ts')).findSource(endpoint.name)!
-  const { pythonSource } = await import('../cell/python-source.ts')
-  const { code, streams } = endpoint.custom
+  const { code, streams, language } = endpoint.custom
   const { name } = endpoint
+  if (language === 'manifest') {
+    const { savedManifest } = await import('../connectors/registry.ts')
+    return savedManifest(name, code) as unknown as Source
+  }
+  const { pythonSource } = await import('../cell/python-source.ts')
   return pythonSource({ source_name: name, display_name: name, description: '', code, streams }) as unknown as Source
 }
 
@@ -198,7 +249,7 @@ async function performCall(
     const perform = performers[kind] as (input: unknown, host: CallHost) => Promise<Performed<CallKind>>
     const { answer, body } = await Promise.race([perform(input, host), rejectAt(deadline)])
     validateAnswer(kind, answer)
-    result = { message: { type: 'answer', answer, reusable: !duckdbWasOpened() }, body }
+    result = { message: { type: 'answer', answer, reusable: !openedFiles() }, body }
   } catch (error) {
     const known = error instanceof ConnectorError
     const late = deadline.aborted && !known
@@ -208,7 +259,7 @@ async function performCall(
         kind: late ? 'timeout' : known ? error.kind : 'internal',
         message: late ? `No answer within ${host.wall_seconds} seconds` : explain(error, host.fetches),
         // Code that did not stop when asked to may still be running.
-        reusable: !deadline.aborted && !duckdbWasOpened(),
+        reusable: !deadline.aborted && !openedFiles(),
       },
     }
   }
@@ -220,6 +271,9 @@ async function performCall(
   await settled()
   send(result.message, result.body)
 }
+
+/** A native parser was fed with foreign bytes. */
+const openedFiles = (): boolean => duckdbWasOpened() || hasOpenedFile()
 
 /** A cell reports its own timeout, together with its log; that answer is awaited a little longer. */
 const LATE_MS = 500

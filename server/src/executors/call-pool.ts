@@ -134,4 +134,5 @@ const refuse = (reason: 'key' | 'total' | 'time', inside: number): AppError => {
  * A process that received blob store credentials, which open the blobs of all organizations, is not reused after that
  * call.
  */
-const givesBlobAccess = ({ input }: Call): boolean => input !== null && 'outputs' in input && input.outputs !== null
+const givesBlobAccess = ({ input }: Call): boolean =>
+  input !== null && ('blobs' in input || ('outputs' in input && input.outputs !== null))

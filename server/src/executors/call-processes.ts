@@ -36,6 +36,7 @@ export interface CallProcessOptions {
   warn(complaint: string): void
   /** The program; tests use a hostile one. */
   entry?: string
+  keepFreeBytes?: number
 }
 
 const KEPT_IDLE_MS = 10_000
@@ -181,9 +182,15 @@ function take(taken: CallProcess): CallProcess {
 }
 
 function launch(options: CallProcessOptions, giveUp: (reason: string) => void): CallProcess {
-  const { memoryMb, entry, settings } = options
+  const { memoryMb, entry, settings, keepFreeBytes } = options
   const process = launchExecutor(
-    { memoryMb, semiSpaceMb: SEMI_SPACE_MB, limits: CALL_FRAME_LIMITS, ...(entry && { entry }) },
+    {
+      memoryMb,
+      semiSpaceMb: SEMI_SPACE_MB,
+      limits: CALL_FRAME_LIMITS,
+      ...(entry && { entry }),
+      ...(keepFreeBytes && { keepFreeBytes }),
+    },
     {
       message(message, body) {
         if (!launched.ready && (message as { type?: unknown } | null)?.type === 'ready') launched.ready = true

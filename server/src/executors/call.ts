@@ -1,6 +1,6 @@
 /**
  * One call in one executor, as the API sees it: sent, watched, and trusted only after its answer was validated. However
- * the executor behaves, this ends: by an answer, its death, the deadline, its memory, or a caller that disconnects.
+ * the executor behaves, this ends: by an answer, its death, the deadline, its memory, the disk, or a caller that disconnects.
  */
 
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
@@ -8,7 +8,7 @@ import type { FailureKind } from '../connectors/contract.ts'
 import { type Answers, isAnswer, isFailure } from './answers.ts'
 import type { Call, CallKind, EgressSettings, FromCall, TokenQuestion } from './messages.ts'
 import type { ExecutorEnd, ExecutorProcess } from './process.ts'
-import { isToken } from './reports.ts'
+import { hasTokens } from './reports.ts'
 import { answerTokenQuestion } from './token-answers.ts'
 
 export type CallResult<K extends CallKind> =
@@ -47,7 +47,7 @@ export interface CallExecutor {
 
 /** An executor that did not end the call itself is killed this long after the deadline. */
 const GRACE_MS = 2000
-const MEMORY_CHECK_MS = 50
+const CHECK_MS = 50
 /** Two per exchange. A server that refuses every token causes about thirty exchanges before the 401 is returned. */
 const MAX_QUESTIONS = 100
 
@@ -70,10 +70,12 @@ export async function performCall<K extends CallKind>(
   let deadline: NodeJS.Timeout | undefined
   let questions = 0
   const begin = setTimeout(() => resolve(null), limits.beginMs)
-  const memory = setInterval(() => {
+  const watch = setInterval(() => {
     if (process.residentMb() > limits.memoryMb)
       fail('memory', `This needed more than the allowed ${limits.memoryMb} MB of memory`)
-  }, MEMORY_CHECK_MS)
+    const full = process.spaceFault()
+    if (full !== null) fail('limit', full, 'an executor was ended because the disk is nearly full')
+  }, CHECK_MS)
   executor.listener = (message, body) => {
     const { type } = (message ?? {}) as Partial<FromCall>
     if (type === 'begun' && deadline === undefined) {
@@ -110,7 +112,7 @@ export async function performCall<K extends CallKind>(
     executor.listener = null
     clearTimeout(begin)
     clearTimeout(deadline)
-    clearInterval(memory)
+    clearInterval(watch)
     limits.signal?.removeEventListener('abort', abort)
   }
 }
@@ -118,11 +120,8 @@ export async function performCall<K extends CallKind>(
 const BROKEN = 'What the server or the code sent crashed the process that handled it'
 
 function isTokenQuestion(message: unknown): message is TokenQuestion {
-  const { type, id, ...tokens } = (message ?? {}) as Partial<TokenQuestion>
-  if (!Number.isSafeInteger(id)) return false
-  const { held, used, rotated } = tokens as Record<string, unknown>
-  if (type === 'refresh_begin') return isToken(held)
-  return type === 'refresh_end' && isToken(used) && (rotated === null || isToken(rotated))
+  const { id } = (message ?? {}) as Partial<TokenQuestion>
+  return Number.isSafeInteger(id) && hasTokens(message as TokenQuestion)
 }
 
 /** Null if it is neither a valid answer nor a valid failure. */

@@ -10,9 +10,12 @@
 import type { BlobSettings } from '../blobs/open.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import type { CellSettings } from '../cell/settings.ts'
-import type { Authentication, Column, FailureKind } from '../connectors/contract.ts'
+import type { KeptToken, SettingPath } from '../connectors/authentication/refresh-tokens.ts'
+import type { Authentication, Column, ColumnChoice, FailureKind, Sync } from '../connectors/contract.ts'
 import type { Listener } from '../egress/guard.ts'
 import type { Checkpoint, Counts, Job, Outcome } from '../engine/job.ts'
+import type { QueriedOutput } from '../engine/query/output-table.ts'
+import type { ResultFormat } from '../engine/query/result.ts'
 import type { Json } from '../json/json.ts'
 
 export interface EgressSettings {
@@ -36,6 +39,9 @@ export interface CallSettings {
 
 export type ExecutorSettings = RunSettings | CallSettings
 
+/** What the code of a custom source is written in. */
+export type SourceLanguage = 'python' | 'manifest'
+
 /** One side of a config, complete. */
 export type ProbedEndpoint =
   | {
@@ -44,7 +50,7 @@ export type ProbedEndpoint =
       authentication: Authentication
       config: Record<string, Json>
       /** Set for a custom source. */
-      custom: { code: string; streams: readonly string[] } | null
+      custom: { code: string; streams: readonly string[]; language: SourceLanguage } | null
     }
   | { type: 'destination'; name: string; config: Record<string, Json> }
 
@@ -73,6 +79,30 @@ interface PreviewCallInput {
   config: Record<string, Json> | null
 }
 
+type SourceEndpoint = Extract<ProbedEndpoint, { type: 'source' }>
+type DestinationEndpoint = Extract<ProbedEndpoint, { type: 'destination' }>
+
+/** A whole pipeline, of which nothing is loaded. */
+interface PipelinePreviewInput {
+  source: SourceEndpoint
+  destination: DestinationEndpoint
+  outputs: ReadableOutputs | null
+  stream: string
+  sync: Sync
+  columns: ColumnChoice
+  max_records: number
+}
+
+/** SQL over the output of one run; without it, the first rows. */
+interface QueryCallInput {
+  output: QueriedOutput
+  blobs: BlobSettings
+  sql: string | null
+  format: ResultFormat
+  limit: number
+  memory_mb: number
+}
+
 export interface CallInputs {
   /** Whether the sandbox works on this machine. */
   self_test: null
@@ -83,6 +113,10 @@ export interface CallInputs {
   describe: ProbeInput & { wanted: string[] | null }
   preview: PreviewCallInput
   validate: { code: string; source_name: string | null }
+  /** What a manifest gives, without settings. */
+  validate_manifest: { manifest: string }
+  query: QueryCallInput
+  pipeline_preview: PipelinePreviewInput
 }
 
 export type CallKind = keyof CallInputs
@@ -103,9 +137,9 @@ export type ToExecutor =
 
 export type TokenQuestion =
   /** Before a refresh token is exchanged: answered when it is this executor's turn. */
-  | { type: 'refresh_begin'; id: number; held: string }
+  | { type: 'refresh_begin'; id: number; held: string; path?: SettingPath }
   /** After the exchange, with the replacement if there is one: answered when that is stored. */
-  | { type: 'refresh_end'; id: number; used: string; rotated: string | null }
+  | { type: 'refresh_end'; id: number; used: string; rotated: string | null; kept?: KeptToken }
 
 /** Messages from the executor of a run. */
 export type FromExecutor =

@@ -38,6 +38,7 @@ export interface PoolOptions {
   most: number
   /** The program; tests use another one. */
   entry?: string
+  keepFreeBytes?: number
 }
 
 export function createExecutorPool(options: PoolOptions): ExecutorPool {
@@ -96,10 +97,16 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
   }
 }
 
-function launch({ memoryMb, settings, entry }: PoolOptions): Pooled {
+function launch({ memoryMb, settings, entry, keepFreeBytes }: PoolOptions): Pooled {
   let listener: (message: FromExecutor) => void = () => {}
   const child = launchExecutor(
-    { memoryMb, semiSpaceMb: SEMI_SPACE_MB, limits: FRAME_LIMITS, ...(entry && { entry }) },
+    {
+      memoryMb,
+      semiSpaceMb: SEMI_SPACE_MB,
+      limits: FRAME_LIMITS,
+      ...(entry && { entry }),
+      ...(keepFreeBytes && { keepFreeBytes }),
+    },
     { message: (message) => listener(message as FromExecutor), broken() {} },
   )
   const executor: Pooled = {
@@ -111,6 +118,7 @@ function launch({ memoryMb, settings, entry }: PoolOptions): Pooled {
     ended: child.ended,
     send: child.send,
     residentMb: child.residentMb,
+    spaceFault: child.spaceFault,
     onMessage(handler) {
       listener = handler
     },

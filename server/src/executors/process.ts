@@ -11,6 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type FrameLimits, openChannel } from './channel.ts'
 import type { FromExecutor, ToExecutor } from './messages.ts'
 import { makeScratch } from './scratch.ts'
+import { findSpaceFault } from './scratch-space.ts'
 
 const EXECUTOR_ENTRY = new URL('./executor.ts', import.meta.url).pathname
 const STDERR_KEPT = 4096
@@ -28,6 +29,8 @@ export interface Executor {
   /** Resolves when the process has exited and its output has been read, with its exit status and last output. */
   ended: Promise<ExecutorEnd>
   residentMb(): number
+  /** Why it has to end for the sake of the disk; null if it may go on. */
+  spaceFault(): string | null
   /** Kills the whole process group. */
   kill(): void
 }
@@ -46,6 +49,8 @@ export interface LaunchOptions {
   limits: FrameLimits
   /** The program; tests use a hostile one. */
   entry?: string
+  /** An executor that fills the disk is ended when less than this is free; for tests. */
+  keepFreeBytes?: number
 }
 
 export interface ProcessHandlers {
@@ -62,15 +67,20 @@ export interface ExecutorProcess {
   readonly gone: boolean
   send(message: ToExecutor): void
   residentMb(): number
+  spaceFault(): string | null
   kill(): void
 }
 
 /** Never throws: a process that could not be started is reported as ended. */
 export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers): ExecutorProcess {
-  let scratch: string | null = null
+  let scratch: string
   let child: Child
   try {
     scratch = makeScratch()
+  } catch (error) {
+    return neverStarted(null, (error as Error).message)
+  }
+  try {
     child = start(options, scratch)
   } catch (error) {
     return neverStarted(scratch, (error as Error).message)
@@ -113,6 +123,7 @@ export function launchExecutor(options: LaunchOptions, handlers: ProcessHandlers
     },
     send: (message) => channel.send(message),
     residentMb: () => residentMb(pid),
+    spaceFault: () => findSpaceFault(pid, scratch, options.keepFreeBytes),
     kill,
   }
 }
@@ -125,6 +136,7 @@ function neverStarted(scratch: string | null, reason: string): ExecutorProcess {
     gone: true,
     send() {},
     residentMb: () => 0,
+    spaceFault: () => null,
     kill() {},
   }
 }
@@ -149,6 +161,7 @@ function start({ memoryMb, semiSpaceMb, entry = EXECUTOR_ENTRY }: LaunchOptions,
       // Otherwise every thread keeps freed memory for itself.
       MALLOC_ARENA_MAX: '1',
       LANG: 'C.UTF-8',
+      // SQLite and DuckDB spill into it too.
       TMPDIR: scratch,
       // Half of an executor's start is spent compiling what another one has already compiled.
       ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),

@@ -31,6 +31,7 @@ export class Questions {
 
 /** Refresh tokens are stored by the service. */
 export const storedByService = (questions: Questions, send: (question: TokenQuestion) => void): RefreshTokens => ({
-  begin: (held) => questions.ask((id) => send({ type: 'refresh_begin', id, held })),
-  end: (used, rotated) => questions.ask((id) => send({ type: 'refresh_end', id, used, rotated })),
+  begin: (held, path) => questions.ask((id) => send({ type: 'refresh_begin', id, held, ...(path && { path }) })),
+  end: (used, rotated, kept) =>
+    questions.ask((id) => send({ type: 'refresh_end', id, used, rotated, ...(kept && { kept }) })),
 })

@@ -6,6 +6,7 @@
 
 import { isOwnPart, type RunIdentity } from '../blobs/run-keys.ts'
 import { isPossible } from '../blobs/seek-table.ts'
+import { isKeptToken, isSettingPath } from '../connectors/authentication/refresh-tokens.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isColumnType } from '../connectors/types/column-types.ts'
 import type { Counts, Output, Part } from '../engine/job.ts'
@@ -35,17 +36,26 @@ export function findReportFault(run: RunIdentity, message: FromExecutor): string
     case 'schema':
       return isTexts(message.changes) && message.columns.every(isColumn) ? null : 'the columns'
     case 'checkpoint': {
-      const { checkpoint, parts, cursor } = message.checkpoint
+      const { checkpoint, parts, quarantine = [], cursor } = message.checkpoint
       if (!isCount(checkpoint)) return 'the number of a checkpoint'
-      return findCountFault(message.checkpoint) ?? findPartFault(run, parts) ?? findStateFault(cursor)
+      return (
+        findCountFault(message.checkpoint) ??
+        findPartFault(run, parts) ??
+        findPartFault(run, quarantine) ??
+        findStateFault(cursor)
+      )
     }
     case 'refresh_begin':
-      return isToken(message.held) ? null : 'a refresh token'
     case 'refresh_end':
-      return isToken(message.used) && (message.rotated === null || isToken(message.rotated)) ? null : 'a refresh token'
+      return hasTokens(message) ? null : 'a refresh token'
     case 'success': {
-      const { output, cursor } = message.outcome
-      return findCountFault(message.outcome) ?? (output && findOutputFault(run, output)) ?? findStateFault(cursor)
+      const { output, quarantine = [], cursor } = message.outcome
+      return (
+        findCountFault(message.outcome) ??
+        (output && findOutputFault(run, output)) ??
+        findPartFault(run, quarantine) ??
+        findStateFault(cursor)
+      )
     }
     case 'failure':
       return typeof message.kind === 'string' && typeof message.message === 'string' ? null : 'a failure'
@@ -62,8 +72,16 @@ const isColumn = ({ name, type, nullable, native }: Column): boolean =>
   (native === undefined || isTexts([native.system, native.type]))
 const isTexts = (values: unknown[]): boolean => values.every((value) => typeof value === 'string')
 
+/** Whether a question about a refresh token holds tokens and paths where it should. */
+export function hasTokens(question: object): boolean {
+  const { type, held, path, used, rotated, kept } = question as Record<string, unknown>
+  if (type === 'refresh_begin') return isToken(held) && (path === undefined || isSettingPath(path))
+  if (type !== 'refresh_end' || !isToken(used) || (rotated !== null && !isToken(rotated))) return false
+  return kept === undefined || isKeptToken(kept, isToken)
+}
+
 /** As in the standard: printable ASCII. What the user gave is compared unchanged. */
-export const isToken = (value: unknown): value is string =>
+const isToken = (value: unknown): value is string =>
   typeof value === 'string' && value !== '' && value.length <= LONGEST_TOKEN && !UNSTORABLE.test(JSON.stringify(value))
 
 const findCountFault = ({ records_read, records_written, bytes_written }: Counts): string | null =>

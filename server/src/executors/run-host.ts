@@ -9,6 +9,7 @@ import { createFetch, type HostFetch } from '../connectors/authentication/fetch.
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
 import { ConnectorError, type RunLog, type Source } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
+import { hasOpenedFile } from '../connectors/opened-files.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import { createEgress } from '../egress/policy.ts'
 import { usualSizes } from '../engine/checkpoints.ts'
@@ -67,8 +68,8 @@ async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Sen
   try {
     const outcome = await executeRun(job, hostOf(log)).finally(() => log.settled())
     log.flush()
-    // DuckDB is a large native parser fed with foreign bytes: whatever it may have done ends with the process.
-    send({ type: 'success', outcome, reusable: !duckdbWasOpened() })
+    // These are large native parsers fed with foreign bytes: whatever they may have done ends with the process.
+    send({ type: 'success', outcome, reusable: !duckdbWasOpened() && !hasOpenedFile() })
   } catch (error) {
     log.flush()
     const known = error instanceof ConnectorError ? error : null
@@ -85,12 +86,17 @@ async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Sen
 }
 
 async function openCustomSource(source: Job['source']): Promise<Source> {
+  const { code, language } = source.custom!
+  if (language === 'manifest') {
+    const { savedManifest } = await import('../connectors/registry.ts')
+    return savedManifest(source.name, code) as unknown as Source
+  }
   const { pythonSource } = await import('../cell/python-source.ts')
   return pythonSource({
     source_name: source.name,
     display_name: source.name,
     description: '',
-    code: source.custom!.code,
+    code,
     streams: [source.stream],
   }) as unknown as Source
 }

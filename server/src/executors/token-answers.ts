@@ -1,5 +1,6 @@
 /** A service's answer to its executor about a refresh token. */
 import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import type { ToExecutor, TokenQuestion } from './messages.ts'
 
 /** A failure is reported to the executor, which never uses a token that is not stored. */
@@ -8,10 +9,11 @@ export async function answerTokenQuestion(tokens: RefreshTokens, question: Token
   try {
     const token =
       question.type === 'refresh_begin'
-        ? await tokens.begin(question.held)
-        : await tokens.end(question.used, question.rotated)
+        ? await tokens.begin(question.held, question.path)
+        : await tokens.end(question.used, question.rotated, question.kept)
     return { type: 'refresh_token', id, token }
-  } catch {
+  } catch (error) {
+    if (error instanceof ConnectorError) return { type: 'refused', id, message: error.message }
     return { type: 'refused', id, message: 'The refresh token could not be stored, so it was not used.' }
   }
 }

@@ -23,6 +23,7 @@ testDestination(destination, async (bench): Promise<DestinationFixture> => {
     good: target,
     target,
     read: async ({ config }) => readObjects(String(config.folder)),
+    refusing: { 'what is put': target },
     async close() {},
   }
 })

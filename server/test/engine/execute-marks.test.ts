@@ -13,6 +13,7 @@ testDestination(sqliteDestination, async (bench): Promise<DestinationFixture> =>
     good: target,
     target,
     read: async ({ config }) => readRows(String(config.file)),
+    refusing: { 'what is shown': target },
     async close() {},
   }
 })

@@ -128,4 +128,23 @@ describe('a run', () => {
     assert.equal(lost(saved(3)), 0)
     assert.equal(lost(saved(4)), 0)
   })
+
+  it('notices them also after an attempt that went on without them', () => {
+    const part = (checkpoint: number) => ({
+      key: `part ${checkpoint}`,
+      size: 1,
+      stored_bytes: 1,
+      checkpoint,
+      records: 10,
+    })
+    const lost = (checkpoints: number[], keep_output = true) => {
+      const resume = { checkpoint: 3, cursor: null, parts: checkpoints.map(part) }
+      const marked = mark(10, 70, present, 3)
+      const cursor = { ...(marked.cursor as Record<string, Json>), counts: { ...counts, records_read: 30 } }
+      return decideStart(job(null, { resume, keep_output }), { ...marked, cursor }, 'mark', true).lost_checkpoints
+    }
+    assert.equal(lost([1, 2, 3]), 0)
+    assert.equal(lost([1, 3]), 1)
+    assert.equal(lost([], false), 0)
+  })
 })

@@ -15,7 +15,7 @@ const { db } = engine.services
 const counts = { records_read: 1, records_written: 1, bytes_written: 1 }
 
 /** Supervises a run whose executor sends this, whatever it is asked to do. */
-async function supervise(say: (run: ClaimedRun) => unknown) {
+async function supervise(say: (run: ClaimedRun) => unknown, spaceFault: string | null = null) {
   const id = await engine.trigger(await engine.createPipeline({}))
   const limits = { free: 10, perOrganization: 10, leaseSeconds: 60 }
   const run = (await claimRuns(db, 'test', limits)).find((claimed) => claimed.id === id)!
@@ -32,6 +32,7 @@ async function supervise(say: (run: ClaimedRun) => unknown) {
     },
     ended: ended.promise,
     residentMb: () => 0,
+    spaceFault: () => spaceFault,
     kill: () => ended.resolve({ code: null, signal: 'SIGKILL', stderr: '' }),
   }
   const pool: ExecutorPool = {
@@ -111,6 +112,11 @@ test('invalid reports, and those that cannot be stored, fail the run', async () 
     const { row } = await supervise(() => nothing)
     assert.equal(row.status, 'failed', JSON.stringify(nothing))
   }
+})
+
+test('an executor that fills the disk is ended, and its run fails', async () => {
+  const { row, reused } = await supervise(() => [], 'The disk has only 1 MB left')
+  assert.deepEqual([row.status, row.error, reused], ['failed', 'limit: The disk has only 1 MB left', false])
 })
 
 test('a compressed part with possible sizes is valid', async () => {
