@@ -2,15 +2,14 @@
 import { closeCells, configureCells } from '../cell/provider.ts'
 import { runCellFile } from '../cell/run-file.ts'
 import { cellSettings } from '../cell/settings.ts'
+import { readJsonFile } from '../client/files.ts'
 import { readConfig } from '../config/config.ts'
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import type { Authentication } from '../connectors/contract.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import { createEgress } from '../egress/policy.ts'
-import { AppError } from '../errors.ts'
+import { AppError, UsageError } from '../errors.ts'
 import type { Json } from '../json/json.ts'
-import { readJsonFile } from './files.ts'
-import { UsageError } from './usage.ts'
 
 export async function runInCell(file: string, options: Record<string, string> = {}): Promise<number> {
   const { '--config': settings, '--authentication': credentials } = options

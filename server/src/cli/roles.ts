@@ -5,7 +5,9 @@ import { sql } from '../database/database.ts'
 import type { Store } from '../database/store.ts'
 import { OperatorError } from '../errors.ts'
 import { shrinkHeap } from '../heap.ts'
+import { isConsoleBuilt } from '../http/console.ts'
 import { createLog } from '../log.ts'
+import type { Share } from '../runs/slots.ts'
 import { addressesOf, createServices, type RoleName, type Services } from '../services.ts'
 import { watchForEnd } from './end.ts'
 import { requireTemporaryFolder } from './temporary-folder.ts'
@@ -15,6 +17,8 @@ export const ALL_ROLES: RoleName[] = ['api', 'worker', 'scheduler']
 interface RunningRole {
   /** Finishes its work, or hands it over when the signal says that time is up. */
   stop(deadline: AbortSignal): Promise<void>
+  /** Resolves if it ends by itself. */
+  done?: Promise<void>
 }
 
 export interface RoleOptions {
@@ -22,15 +26,17 @@ export interface RoleOptions {
   open?: (config: Config) => Store
   /** Called when all roles have started, before it is announced. */
   onReady?: (port: number) => Promise<void>
+  /** What the worker takes; by default all runs that ask for no pod. */
+  share?: Share
 }
 
 const CLOSE_MS = 1200
 const SETTLE_MS = 2000
 const LINGERS_AT_MOST_MS = 300
 
-const startRole: Record<RoleName, (services: Services) => Promise<RunningRole>> = {
+const startRole: Record<RoleName, (services: Services, share?: Share) => Promise<RunningRole>> = {
   api: startApi,
-  worker: async (services) => (await loadRole.worker()).startWorker(services),
+  worker: async (services, share) => (await loadRole.worker()).startWorker(services, share),
   scheduler: async (services) => (await loadRole.scheduler()).startScheduler(services),
 }
 
@@ -52,7 +58,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
   const services = await createServices(config, { ...options, log, roles })
   const running: RunningRole[] = []
   try {
-    for (const role of roles) running.push(await startRole[role](services))
+    for (const role of roles) running.push(await startRole[role](services, options.share))
     if (!roles.includes('api') && config.HEALTH_PORT !== undefined) running.push(await startHealth(services))
     await options.onReady?.(config.PORT)
     announce(services, roles, await needsFirstAccount(services))
@@ -61,7 +67,7 @@ export async function runRoles(roles: RoleName[], config: Config, options: RoleO
     // After the announcement, because this must not delay those who wait for the service.
     if (roles.includes('api')) void proveSandbox(services, stopping.signal)
     setTimeout(shrinkHeap, SETTLE_MS).unref()
-    await end.begun
+    await Promise.race([end.begun, ...running.flatMap(({ done }) => done ?? [])])
     stopping.abort()
     log.info('stopping')
     await Promise.all(running.splice(0).map((role) => role.stop(end.deadline)))
@@ -139,6 +145,13 @@ async function needsFirstAccount({ config, db }: Services): Promise<boolean> {
   return config.SIGNUP === 'open' && (await db.first(sql`SELECT 1 FROM users LIMIT 1`)) === null
 }
 
+function firstAccount(base: string): string {
+  if (isConsoleBuilt()) return `  first account  ${base}/sign-up\n`
+  return `  first account  curl -s ${base}/api/auth/register -H 'content-type: application/json' \\
+                   -d '{"email":"you@example.com","password":"Choose-1-password","name":"You","organization_name":"Yours"}'
+`
+}
+
 function announce(services: Services, roles: RoleName[], first: boolean): void {
   const { config, log } = services
   if (config.JWT_SECRET_KEY && config.JWT_SECRET_KEY.length < 32)
@@ -149,13 +162,11 @@ function announce(services: Services, roles: RoleName[], first: boolean): void {
     )
   if (!roles.includes('api')) return void console.log(`Sluice ${roles.join(' and ')} is running; press Ctrl+C to stop.`)
   const base = config.PUBLIC_URL
-  const register = `  first account  curl -s ${base}/api/auth/register -H 'content-type: application/json' \\
-                   -d '{"email":"you@example.com","password":"Choose-1-password","name":"You","organization_name":"Yours"}'
-`
+  const account = first ? firstAccount(base) : ''
   console.log(`
 Sluice is ready at ${base}
 
-  data           ${config.DATABASE_URL ? 'in the database of DATABASE_URL' : config.DATA_DIR}
-${first ? register : ''}  API reference  ${base}/docs
+${account}  data           ${config.DATABASE_URL ? 'in the database of DATABASE_URL' : config.DATA_DIR}
+  API reference  ${base}/docs
 `)
 }

@@ -22,7 +22,11 @@ test('--help lists each command with one line', async () => {
     'scheduler',
     'config',
     'migrate',
+    'backup DEST',
+    'restore SRC',
     'restored',
+    'doctor',
+    'admin organizations',
     'admin reset-password EMAIL',
   ])
     assert.match(stdout, new RegExp(`^  ${command} +\\S`, 'm'))
@@ -47,15 +51,26 @@ test('the launcher switches to Node 24 if the node on the path is an old one', a
 test('anything unknown is refused with the nearest known word, and exit code 2', async () => {
   const refused: [string[], RegExp][] = [
     [['strat'], /^There is no command 'strat'\. Did you mean start\? See sluice --help\.$/],
-    [['constructor'], /^There is no command 'constructor'\. There is start, api, worker, .*\. See sluice --help\.$/],
+    [
+      ['constructor'],
+      /^There is no command 'constructor'\. There is login, whoami, logout, .*, start, api, worker, .*\. See sluice --help\.$/,
+    ],
     [['--verison'], /^sluice has no option --verison\. Did you mean --version\? /],
     [
       ['start', '--port=80'],
       /^sluice start has no option --port\. Settings are environment variables: PORT=… sluice start/,
     ],
-    [['worker', '--hepl'], /^sluice worker has no option --hepl\. Did you mean --help\? Usage: sluice worker$/],
+    [
+      ['worker', '--hepl'],
+      /^sluice worker has no option --hepl\. Did you mean --help\? Usage: sluice worker \[--once\] \[--class CLASS\]$/,
+    ],
+    [['worker', '--class', 'large'], /^sluice worker --class needs --once: /],
+    [['worker', '--once', '--class', 'large'], /^There is no class 'large': POD_CLASSES is not set\.$/],
     [['migrate', 'now'], /^sluice migrate takes no argument 'now'\. Usage: sluice migrate$/],
-    [['admin'], /^sluice admin needs to know what to do: admin reset-password\. See sluice --help\.$/],
+    [
+      ['admin'],
+      /^sluice admin needs to know what to do: admin organizations, .*admin reset-password\. See sluice --help\.$/,
+    ],
     [['admin', 'reset-pasword'], /^There is no command 'admin reset-pasword'\. Did you mean admin reset-password\? /],
     [
       ['admin', 'reset-password'],
@@ -70,6 +85,17 @@ test('anything unknown is refused with the nearest known word, and exit code 2',
     assert.equal(code, 2, args.join(' '))
     assert.equal(stdout, '', args.join(' '))
     assert.match(stderr.trim(), expected)
+  }
+})
+
+test('a folder for temporary files that does not exist is reported in one sentence', async () => {
+  for (const command of ['start', 'worker']) {
+    const { code, stderr } = await sluice([command], { TMPDIR: `${folder}/missing` })
+    assert.equal(code, 1)
+    assert.equal(
+      stderr,
+      `The folder for temporary files, ${folder}/missing, cannot be used (ENOENT); create it, or set TMPDIR to a folder that this user may write to.\n`,
+    )
   }
 })
 

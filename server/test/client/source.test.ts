@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { registerPerson, startApp } from '../harness/app.ts'
-import { environment, runSluice } from '../harness/service.ts'
+import { startProgram } from '../harness/processes.ts'
+import { environment, MAIN, runSluice } from '../harness/service.ts'
 
 const app = await startApp()
 const url = await app.app.listen({ host: '127.0.0.1', port: 0 })
@@ -42,7 +43,10 @@ ${body.replaceAll(/^/gm, '        ')}
 
 const service = { SLUICE_URL: url, SLUICE_API_KEY: made.body.key }
 async function sluice(args: string[], env: Record<string, string> = service) {
-  const { code, stdout, stderr } = await runSluice(['source', ...args], environment(folder, env)).ended
+  const { code, stdout, stderr } = await runSluice(
+    ['source', ...args],
+    environment(folder, { ...env, XDG_CONFIG_HOME: folder }),
+  ).ended
   return { code, stdout, stderr }
 }
 
@@ -89,7 +93,7 @@ test('a failed preview names the line in the file, after the records that came b
   writeFileSync(config, '{"first": 1}')
   const { code, stdout, stderr } = await sluice(['preview', failing, '--config', config])
   assert.deepEqual([code, stdout.split('\n').length - 1], [1, 3])
-  assert.match(stderr, new RegExp(`^${failing}:22: error: ValueError: no luck \\(after 3 records of users\\)$`, 'm'))
+  assert.match(stderr, new RegExp(`^${failing}:22:9: error: ValueError: no luck \\(after 3 records of users\\)$`, 'm'))
   const missing = await sluice(['preview', failing])
   assert.equal(missing.code, 1)
   assert.match(missing.stderr, /: error: ConfigError: config does not fit TeamConfig: 'first' is missing/)
@@ -99,7 +103,7 @@ test('a refusal by the service is one sentence with the request id, and never sh
   writeFileSync(file, source(''))
   const refused = await sluice(['push', file], { ...service, SLUICE_API_KEY: 'svc_live_wrong' })
   assert.equal(refused.code, 1)
-  assert.match(refused.stderr, /^[^\n]+ \(status 401, request [\w-]+\)\n$/)
+  assert.match(refused.stderr, /^[^\n]+ \(status 401, request [\w-]+\)\. Set SLUICE_API_KEY to a valid key\.\n$/)
   assert.doesNotMatch(refused.stderr, /svc_live_wrong/)
   const closed = createServer()
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
@@ -107,8 +111,10 @@ test('a refusal by the service is one sentence with the request id, and never sh
   await new Promise((resolve) => closed.close(resolve))
   const gone = await sluice(['push', file], { ...service, SLUICE_URL: nobody })
   assert.equal(gone.code, 1)
-  const sentence = `${nobody} cannot be reached: the connection was refused. Set SLUICE_URL to a running service.\n`
-  assert.equal(gone.stderr, sentence)
+  assert.ok(
+    gone.stderr.startsWith(`${nobody} cannot be reached: the connection was refused. Check the address`),
+    gone.stderr,
+  )
 })
 
 test('the key does not follow a redirect, and another kind of server is recognised', async () => {
@@ -122,12 +128,12 @@ test('the key does not follow a redirect, and another kind of server is recognis
   const { code, stderr } = await sluice(['push', file], { ...service, SLUICE_URL: elsewhere })
   other.close()
   assert.deepEqual([code, followed], [1, 0])
-  assert.match(stderr, /sent an unexpected answer \(status 307, without a request id\)\n$/)
+  assert.match(stderr, /redirects to \/stolen, and the key is not sent there \(status 307, without a request id\)\. /)
 })
 
 test('a command that cannot be run as written exits with 2', async () => {
   for (const [args, env, message] of [
-    [['push'], service, /^sluice source push needs FILE\. Usage: sluice source push FILE \[--name NAME\]$/],
+    [['push'], service, /^sluice source push needs FILE\. Usage: sluice source push FILE \[--json\] \[--name NAME\]/],
     [['push', path.join(folder, 'none.py')], service, /none\.py cannot be read: ENOENT/],
     [['push', file], { SLUICE_URL: url }, /^SLUICE_API_KEY is not set/],
     [
@@ -136,11 +142,102 @@ test('a command that cannot be run as written exits with 2', async () => {
       /^sluice source preview has no option --steam\. Did you mean --stream\?/,
     ],
     [['preview', file, '--stream'], service, /^sluice source preview --stream needs STREAM\./],
-    [['preview', file, '--max-records', 'all'], service, /^--max-records must be a whole number, not all/],
+    [
+      ['preview', file, '--max-records', 'all'],
+      service,
+      /^--max-records must be a whole number from 1 to 1000, not all/,
+    ],
     [['pish', file], service, /^There is no command 'source pish'\. Did you mean source push\?/],
   ] as [string[], Record<string, string>, RegExp][]) {
     const { code, stdout, stderr } = await sluice(args, env)
     assert.deepEqual([code, stdout], [2, ''], stderr)
     assert.match(stderr.trim(), message)
   }
+})
+
+test('a new source is valid as it is written, and never replaces a file', async () => {
+  const env = environment(folder, { ...service, XDG_CONFIG_HOME: folder })
+  const start = (args: string[]) => startProgram(process.execPath, [MAIN, 'source', ...args], { cwd: folder, env })
+  const made = await start(['new', 'my-shop']).ended
+  assert.equal(made.stdout, 'my-shop.py was written. Try it with: sluice source preview my-shop.py --watch\n')
+  const again = await start(['new', 'my-shop']).ended
+  assert.deepEqual([again.code, again.stderr], [2, 'my-shop.py exists and was left as it is; choose another name.\n'])
+  assert.equal((await start(['new', '../x']).ended).code, 2)
+  const preview = await start(['preview', 'my-shop.py']).ended
+  assert.deepEqual([preview.code, preview.stderr], [0, '2 records of items\n'], preview.stderr)
+  const pushed = await start(['push', 'my-shop.py', '--json']).ended
+  assert.deepEqual(JSON.parse(pushed.stdout), {
+    source_name: 'my-shop',
+    result: 'created',
+    version: 1,
+    streams: ['items'],
+  })
+})
+
+test('a watched source is checked and read again at every save, whatever the last one did', async () => {
+  const watched = path.join(folder, 'watched.py')
+  const config = path.join(folder, 'config.json')
+  writeFileSync(config, '{"first": 1}')
+  writeFileSync(watched, source(''))
+  const env = environment(folder, { ...service, XDG_CONFIG_HOME: folder })
+  const args = [
+    '-c',
+    'exec "$@" 2>&1',
+    'sh',
+    process.execPath,
+    MAIN,
+    'source',
+    'preview',
+    watched,
+    '--watch',
+    '--config',
+    config,
+  ]
+  const command = startProgram('sh', args, { env })
+  after(() => command.child.kill('SIGKILL'))
+  await command.said(/3 records of users\n[^\n]*Waiting for the next save/)
+  writeFileSync(watched, `import os\n${source('')}`)
+  await command.said(/watched\.py:1:1: error: import of 'os' is not allowed[\s\S]*Waiting for the next save/)
+  // Editors replace files.
+  writeFileSync(`${watched}.new`, source('raise ValueError("no luck")'))
+  renameSync(`${watched}.new`, watched)
+  await command.said(/watched\.py:22:9: error: ValueError: no luck \(after 3 records of users\)/)
+  rmSync(watched)
+  await command.said(/watched\.py cannot be read: ENOENT/)
+  writeFileSync(watched, source('yield SourceRecord(id=9, data={})'))
+  await command.said(/4 records of users/)
+  command.child.kill('SIGINT')
+  assert.equal((await command.ended).signal, 'SIGINT')
+})
+
+test('a manifest is pushed: created, left unchanged, and saved as a new version', async () => {
+  const place = path.join(folder, 'source-shop')
+  mkdirSync(place)
+  const manifest = (path: string) =>
+    JSON.stringify({
+      version: '6.0.0',
+      streams: [
+        {
+          name: 'orders',
+          retriever: {
+            requester: { url_base: 'https://example.com', path },
+            record_selector: { extractor: { field_path: ['data'] } },
+          },
+          schema_loader: { type: 'InlineSchemaLoader', schema: { type: 'object' } },
+        },
+      ],
+    })
+  const file = path.join(place, 'manifest.yaml')
+  const env = environment(folder, { ...service, XDG_CONFIG_HOME: folder })
+  const push = (...args: string[]) => runSluice(['manifest', 'push', file, ...args], env).ended
+  writeFileSync(file, manifest('/a'))
+  const first = await push()
+  assert.deepEqual([first.code, first.stdout], [0, 'created source-shop (streams: orders)\n'], first.stderr)
+  assert.equal((await push()).stdout, 'source-shop already is this manifest (streams: orders)\n')
+  writeFileSync(file, manifest('/b'))
+  assert.deepEqual(JSON.parse((await push('--json')).stdout).version, 2)
+  writeFileSync(file, '{"version": "6.0.0",\n "streams": [')
+  const broken = await push()
+  assert.deepEqual([broken.code, broken.stdout], [1, ''])
+  assert.match(broken.stderr, /manifest\.yaml:\d+:\d+: error: /)
 })

@@ -1,7 +1,6 @@
 /** Files that are named on the command line. */
 import { readFile } from 'node:fs/promises'
-import { OperatorError } from '../errors.ts'
-import { UsageError } from './usage.ts'
+import { OperatorError, UsageError } from '../errors.ts'
 
 export async function readJsonFile(file: string): Promise<unknown> {
   const text = await readText(file)

@@ -1,0 +1,280 @@
+/** The files of an organization: their names, their text, and reading them back. FUZZ_SEED and FUZZ_RUNS make others and more. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import fc from 'fast-check'
+import { parse } from 'yaml'
+import { escapeText, referencesIn, resolveText } from '../../src/changes/references.ts'
+import { describeFiles } from '../../src/client/code/export.ts'
+import { makeFileNames } from '../../src/client/code/file-names.ts'
+import { readFolder } from '../../src/client/code/read-folder.ts'
+import { readVariables } from '../../src/client/code/variables.ts'
+import { writeFolder } from '../../src/client/code/write-folder.ts'
+import { toYaml } from '../../src/client/code/yaml-text.ts'
+import { organization } from '../changes/organizations.ts'
+
+const seed = Number(process.env.FUZZ_SEED ?? 20_260_101)
+const numRuns = Number(process.env.FUZZ_RUNS ?? 200)
+const root = mkdtempSync(path.join(tmpdir(), 'sluice-files-'))
+after(() => rmSync(root, { recursive: true, force: true }))
+let folders = 0
+const makeFolder = () => {
+  const folder = path.join(root, String(++folders))
+  mkdirSync(folder)
+  return folder
+}
+const nobody = () => undefined
+
+const hostileName = fc.oneof(
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 100 }),
+  fc.constantFrom(
+    '../x',
+    '/',
+    '\0',
+    '.',
+    '..',
+    'CON',
+    'nul.txt',
+    'A',
+    'a',
+    'ﬁ',
+    'fi',
+    'é',
+    'e\u0301',
+    'x'.repeat(300),
+    '😀'.repeat(100),
+    '-rf',
+    ' ',
+    '~',
+    '%2F',
+  ),
+)
+
+test('whatever objects are called, their files are distinct, also where letters of both cases are one, and stay in their folder', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(hostileName, { maxLength: 20 }), (names) => {
+      const files = makeFileNames(names).map((name) => `${name}.manifest.yaml`)
+      assert.equal(new Set(files.map((file) => file.normalize('NFKC').toUpperCase().toLowerCase())).size, names.length)
+      for (const file of files) {
+        assert.ok(Buffer.byteLength(file) <= 255, file)
+        assert.equal(path.basename(file), file)
+        assert.equal(path.win32.basename(file), file)
+        assert.doesNotMatch(file, /^\.|[\0-\x1f<>:"/\\|?*]/)
+      }
+    }),
+    { seed, numRuns },
+  )
+})
+
+test('the text of any object reads back as that object', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
+      const plain = JSON.parse(JSON.stringify(value))
+      assert.deepEqual(parse(toYaml({ value: plain }, 'http://x/y')), { value: plain })
+    }),
+    { seed, numRuns },
+  )
+  for (const text of [
+    'yes',
+    'no',
+    '~',
+    'null',
+    '1',
+    '1e3',
+    '0x1f',
+    '- a',
+    'a: b',
+    '# c',
+    ' x ',
+    'a\nb',
+    '\t',
+    '"',
+    "'",
+    '',
+    '...',
+    '---',
+    '\u2028',
+    '&a',
+    '*a',
+    '!a',
+    '=',
+    '<<',
+    '2026-01-01',
+  ])
+    assert.deepEqual(parse(toYaml({ [text]: text }, 'http://x/y')), { [text]: text })
+})
+
+test('a text with references in it survives escaping', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc
+          .array(fc.constantFrom('$', '{', '}', 'A', ':json', `\${A}`, `$\${`), { maxLength: 8 })
+          .map((parts) => parts.join('')),
+      ),
+      (text) => {
+        assert.deepEqual(referencesIn(escapeText(text)), [])
+        assert.equal(
+          resolveText(escapeText(text), () => assert.fail()),
+          text,
+        )
+      },
+    ),
+    { seed, numRuns },
+  )
+})
+
+test('a folder that was written reads back as the same objects, and writing it again changes no file', async () => {
+  await fc.assert(
+    fc.asyncProperty(organization, async (objects) => {
+      const folder = makeFolder()
+      const sources = [
+        { source_name: 'Team', name: 'Team', code: 'x = 1\r\n' },
+        { source_name: 'team', name: 'Other', description: 'yes', code: '# no line break at the end' },
+        { source_name: 'shop', name: 'Shop', language: 'manifest', code: 'version: "6.0.0"\n' },
+      ]
+      const escaped = escapeConfigs({ ...objects, sources })
+      const files = describeFiles(escaped, 'http://x/schemas')
+      assert.equal((await writeFolder(folder, files)).written, files.size)
+      assert.deepEqual(await writeFolder(folder, files), { written: 0, left: [] })
+      const read = await readFolder(folder, nobody)
+      assert.deepEqual(read.problems, [])
+      const again = describeFiles(escapeConfigs(read.objects), 'http://x/schemas')
+      assert.deepEqual(new Map([...again].sort()), new Map([...files].sort()))
+    }),
+    { seed, numRuns: Math.ceil(numRuns / 8) },
+  )
+})
+
+/** As an export gives them. */
+const escapeConfigs = (objects: object) =>
+  Object.fromEntries(
+    Object.entries(objects).map(([kind, all]) => [
+      kind,
+      (all as { config?: unknown }[]).map((object) =>
+        object.config === undefined ? object : { ...object, config: escapeTexts(object.config) },
+      ),
+    ]),
+  )
+
+function escapeTexts(value: unknown): unknown {
+  if (typeof value === 'string') return escapeText(value)
+  if (Array.isArray(value)) return value.map(escapeTexts)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, escapeTexts(inner)]))
+}
+
+test('nothing is written through a link, and links are not read', async () => {
+  const [folder, outside] = [makeFolder(), makeFolder()]
+  writeFileSync(path.join(outside, 'victim'), 'untouched')
+  mkdirSync(path.join(folder, 'pipelines'))
+  symlinkSync(path.join(outside, 'victim'), path.join(folder, 'pipelines/a.yaml'))
+  await writeFolder(folder, new Map([['pipelines/a.yaml', 'name: a\n']]))
+  assert.equal(readFileSync(path.join(outside, 'victim'), 'utf8'), 'untouched')
+  assert.ok(lstatSync(path.join(folder, 'pipelines/a.yaml')).isFile())
+  symlinkSync(outside, path.join(folder, 'connections'))
+  await assert.rejects(
+    writeFolder(folder, new Map([['connections/a.yaml', 'name: a\n']])),
+    /connections is not a folder but a link/,
+  )
+  assert.deepEqual(readdirSync(outside), ['victim'])
+  symlinkSync(path.join(outside, 'victim'), path.join(folder, 'pipelines/b.yaml'))
+  const { problems } = await readFolder(folder, nobody)
+  assert.deepEqual(
+    problems.map(({ file, message }) => [path.relative(folder, file!), message]),
+    [
+      ['connections', 'is not a folder; links are not followed'],
+      ['pipelines/b.yaml', 'is not a file; links are not followed'],
+    ],
+  )
+})
+
+test('all problems of all files are reported at once, with file, line and column', async () => {
+  const folder = makeFolder()
+  for (const name of ['pipelines', 'sources', 'connections']) mkdirSync(path.join(folder, name))
+  const files = {
+    'domains.yaml': 'name: not a list\n',
+    'pipelines/broken.yaml': 'name: x\nconfig: [1, 2\n',
+    'pipelines/twice.yaml': 'name: x\nname: y\n',
+    'pipelines/text.yaml': 'just a text\n',
+    'sources/alone.py': 'x = 1\n',
+    'sources/lonely.yaml': 'source_name: lonely\nname: Lonely\n',
+    'connections/own.yaml': `name: own\nconfig:\n  password: \${SLUICE_API_KEY}\n  port: \${PORT:json}\n  limit: .inf\n`,
+  }
+  for (const [name, text] of Object.entries(files)) writeFileSync(path.join(folder, name), text)
+  const { problems } = await readFolder(folder, (name) => (name === 'PORT' ? 'not json' : 'secret'))
+  const told = problems
+    .map(({ file, line, column, message }) => `${path.relative(folder, file!)}:${line}:${column}: ${message}`)
+    .sort()
+  assert.deepEqual(
+    told.map((line) => line.replace(/(twice|broken)(\.yaml:\d+:\d+): .*/s, '$1$2')),
+    [
+      `connections/own.yaml:3:13: \${SLUICE_API_KEY} is a setting of sluice itself and is never sent`,
+      `connections/own.yaml:4:9: the value of \${PORT:json} is not valid JSON`,
+      'connections/own.yaml:5:10: Infinity is not a number that JSON has',
+      'domains.yaml:1:1: must be a list of domains, each with a name',
+      'pipelines/broken.yaml:3:1',
+      'pipelines/text.yaml:1:1: must be a map of fields, such as name: …',
+      'pipelines/twice.yaml:2:1',
+      'sources/alone.py:1:1: needs sources/alone.yaml beside it, with source_name and name',
+      'sources/lonely.py:1:1: does not exist',
+    ],
+  )
+  await assert.rejects(readFolder(makeFolder(), nobody), /has neither domains.yaml nor files/)
+})
+
+test('a problem of the service is found at its line, and a missing value is named', async () => {
+  const folder = makeFolder()
+  mkdirSync(path.join(folder, 'connections'))
+  writeFileSync(
+    path.join(folder, 'connections/shop.yaml'),
+    `# comment\nname: shop\ntype: source\nconfig:\n  authentication:\n    params:\n      token: \${NOT_SET}\n`,
+  )
+  const read = await readFolder(folder, nobody)
+  assert.deepEqual(read.objects.connections[0]!.config, { authentication: { params: { token: '********' } } })
+  const at = (pointer: string, message = 'wrong') => {
+    const found = read.locate({ pointer, message, line: null, column: null })
+    return `${found.line}:${found.column}: ${found.message}`
+  }
+  assert.equal(at('/objects/connections/0/name'), '2:7: wrong')
+  assert.equal(at('/objects/connections/0/connector_name'), '2:1: wrong')
+  assert.equal(at('/objects/connections/0/config/authentication'), '5:3: wrong')
+  assert.equal(
+    at(
+      '/objects/connections/0/config/authentication/params/token',
+      'is a mask, but no secret is stored there; send the secret itself',
+    ),
+    `7:14: \${NOT_SET} has no value; set it in the environment or in a .env file`,
+  )
+})
+
+test('a .env file is read where git ignores it, and refused where git has it or would take it', async () => {
+  const folder = makeFolder()
+  writeFileSync(path.join(folder, '.env'), 'A_SECRET="of the file"\n')
+  assert.equal((await readVariables(folder, {}))('A_SECRET'), 'of the file')
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, stdio: 'ignore' })
+  git('init')
+  await assert.rejects(readVariables(folder, {}), /git does not ignore it\. Add it to \.gitignore/)
+  writeFileSync(path.join(folder, '.gitignore'), '.env\n')
+  assert.equal((await readVariables(folder, {}))('A_SECRET'), 'of the file')
+  git('add', '--force', '.env')
+  await assert.rejects(readVariables(folder, {}), /is in git, so everyone/)
+  await assert.rejects(readVariables(folder, { '--env-file': path.join(folder, 'none') }), /there is no such file/)
+  symlinkSync(path.join(folder, '.env'), path.join(folder, 'link'))
+  await assert.rejects(readVariables(folder, { '--env-file': path.join(folder, 'link') }), /is not a file but a link/)
+  assert.ok(existsSync(path.join(folder, '.env')))
+})

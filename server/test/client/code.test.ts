@@ -1,0 +1,197 @@
+/** `sluice export`, `plan` and `apply` as people run them, against a service that listens. */
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { after, test } from 'node:test'
+import { type Person, startApp } from '../harness/app.ts'
+import { startProgram } from '../harness/processes.ts'
+import { MAIN } from '../harness/service.ts'
+import { addOrganization } from '../tenancy/world.ts'
+
+const app = await startApp()
+const url = await app.app.listen({ host: '127.0.0.1', port: 0 })
+const root = mkdtempSync(path.join(tmpdir(), 'sluice-code-'))
+after(() => rmSync(root, { recursive: true, force: true }))
+
+async function keyOf(person: Person): Promise<string> {
+  const answer = await app.call('POST', '/api/api-keys', { as: person, body: { name: 'cli' } })
+  return answer.body.key
+}
+
+async function sluice(key: string, args: string[], env: Record<string, string> = {}) {
+  const started = startProgram(process.execPath, [MAIN, ...args], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', HOME: root, SLUICE_URL: url, SLUICE_API_KEY: key, NO_COLOR: '1', ...env },
+  })
+  return started.ended
+}
+
+const readAll = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(path.join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.join(entry.parentPath, entry.name))
+      .map((file): [string, string] => [path.relative(path.join(root, folder), file), readFileSync(file, 'utf8')])
+      .sort(([a], [b]) => (a < b ? -1 : 1)),
+  )
+
+const objects = {
+  domains: [{ name: 'Sales', color: '#3366cc' }],
+  connections: [
+    {
+      name: 'Shop',
+      type: 'source',
+      connector_name: 'postgres',
+      config: { config: { host: 'db.example.com', database: 'shop', user: 'reader', password: `hunter2-\${X}` } },
+    },
+    {
+      name: 'Shop',
+      type: 'destination',
+      connector_name: 'postgres',
+      config: { host: 'dw.example.com', database: 'dw', user: 'w', password: 'hunter3' },
+    },
+  ],
+  pipelines: [
+    {
+      name: '../../evil',
+      domain: 'Sales',
+      schedule: '0 6 * * *',
+      config: {
+        source: { connection: 'Shop', stream: 'public.orders' },
+        destination: { connection: 'Shop', config: { table: 'orders' } },
+      },
+    },
+  ],
+}
+
+test('an organization goes into files, into an empty organization and out again as the same bytes; edits are planned and applied', async () => {
+  const [first, second] = [await addOrganization(app), await addOrganization(app)]
+  const [key, otherKey] = [await keyOf(first), await keyOf(second)]
+  assert.equal((await app.call('POST', '/api/changes', { as: first, body: { objects } })).status, 200)
+
+  const exported = await sluice(key, ['export', 'one'])
+  assert.deepEqual([exported.code, exported.stderr, exported.stdout], [0, '', '4 files in one, 4 written\n'])
+  const files = readAll('one')
+  assert.deepEqual(Object.keys(files), [
+    'connections/Shop (destination).yaml',
+    'connections/Shop (source).yaml',
+    'domains.yaml',
+    'pipelines/%2E.%2F..%2Fevil.yaml',
+  ])
+  assert.equal(
+    files['pipelines/%2E.%2F..%2Fevil.yaml'],
+    `# yaml-language-server: $schema=${url}/schemas/pipeline.json
+name: ../../evil
+domain: Sales
+schedule: 0 6 * * *
+config:
+  source:
+    connection: Shop
+    stream: public.orders
+  destination:
+    connection: Shop
+    config:
+      table: orders
+`,
+  )
+  assert.doesNotMatch(JSON.stringify(files), /hunter/)
+  const [password] = /\$\{SHOP_PASSWORD_[0-9A-F]{8}\}/.exec(files['connections/Shop (source).yaml']!)!
+  const [target] = /\$\{SHOP_PASSWORD_[0-9A-F]{8}\}/.exec(files['connections/Shop (destination).yaml']!)!
+
+  // Nothing to do where it came from, without a value for any secret.
+  const same = await sluice(key, ['plan', '--prune', 'one'])
+  assert.deepEqual([same.code, same.stdout], [0, 'Nothing to do: the organization is as the files describe it.\n'])
+  assert.equal(same.stderr, '2 references without a value: what is stored there stays.\n')
+
+  // A new organization needs the secrets.
+  const lacking = await sluice(otherKey, ['plan', 'one'])
+  assert.equal(lacking.code, 1)
+  assert.match(
+    lacking.stderr,
+    new RegExp(
+      `^one/connections/Shop \\(destination\\)\\.yaml:\\d+:\\d+: \\${target.replace(/[{}]/g, '\\$&')} has no value; set it in the environment or in a \\.env file$`,
+      'm',
+    ),
+  )
+  writeFileSync(path.join(root, 'one/.env'), `${target.slice(2, -1)}=hunter3\n`)
+  const variables = { [password.slice(2, -1)]: `hunter2-\${X}` }
+  const planned = await sluice(otherKey, ['plan', 'one'], variables)
+  assert.equal(planned.code, 2, planned.stderr)
+  assert.equal(
+    planned.stdout,
+    '+ domain Sales\n+ connection Shop\n+ connection Shop\n+ pipeline ../../evil\n4 to create.\n',
+  )
+  const asked = await sluice(otherKey, ['apply', 'one'], variables)
+  assert.deepEqual(
+    [asked.code, asked.stderr],
+    [1, 'Nobody can be asked here; use --yes to apply without a question.\n'],
+  )
+  const applied = await sluice(otherKey, ['apply', '--yes', 'one'], variables)
+  assert.deepEqual([applied.code, applied.stdout.split('\n').at(-2)], [0, 'Applied: 4 created.'])
+  assert.equal((await sluice(otherKey, ['export', 'two'])).code, 0)
+  assert.deepEqual(readAll('two'), files)
+  // The secret itself arrived, with its dollar.
+  const again = await sluice(otherKey, ['plan', 'one', '--json'], variables)
+  assert.deepEqual([again.code, JSON.parse(again.stdout).changes], [0, []])
+
+  // An edit, for a pull request.
+  const file = path.join(root, 'two/pipelines/%2E.%2F..%2Fevil.yaml')
+  writeFileSync(
+    file,
+    readFileSync(file, 'utf8').replace('schedule: 0 6 * * *', 'schedule: "*/5 * * * *"\nenabled: false'),
+  )
+  const comment = await sluice(otherKey, ['plan', '--markdown', 'two'])
+  assert.equal(comment.code, 2)
+  assert.equal(
+    comment.stdout,
+    '### Sluice plan\n\n**1 to change**\n\n- change pipeline `../../evil`\n  - `schedule`: `"0 6 * * *"` → `"*/5 * * * *"`\n  - `enabled`: `true` → `false`\n',
+  )
+  writeFileSync(file, readFileSync(file, 'utf8').replace('enabled: false', 'enabld: false'))
+  const wrong = await sluice(otherKey, ['plan', 'two'])
+  assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
+  assert.match(
+    wrong.stderr,
+    /^two\/pipelines\/%2E\.%2F\.\.%2Fevil\.yaml:5:9: unknown field; did you mean 'enabled'\?\n1 problem; nothing can be applied\.\n$/,
+  )
+})
+
+test('what no longer exists is told, and removed only when asked', async () => {
+  const owner = await addOrganization(app)
+  const key = await keyOf(owner)
+  await app.call('POST', '/api/changes', { as: owner, body: { objects } })
+  await sluice(key, ['export', 'three'])
+  await app.call('POST', '/api/changes', { as: owner, body: { objects: { ...objects, pipelines: [] }, prune: true } })
+  const left = await sluice(key, ['export', 'three'])
+  assert.match(left.stderr, /evil\.yaml describes nothing that exists; delete it, or use --prune/)
+  const planned = await sluice(key, ['plan', 'three'])
+  assert.equal(planned.code, 2)
+  await sluice(key, ['export', '--prune', 'three'])
+  assert.equal((await sluice(key, ['plan', 'three'])).code, 0)
+  assert.equal((await sluice(key, ['plan', 'three', '--no-such-option'])).code, 1)
+  assert.equal((await sluice('wrong', ['plan', 'three'])).code, 1)
+})
+
+test('on a terminal apply asks, and only yes changes something', async () => {
+  const owner = await addOrganization(app)
+  const key = await keyOf(owner)
+  mkdirSync(path.join(root, 'four'))
+  writeFileSync(path.join(root, 'four/domains.yaml'), '- name: Sales\n')
+  const terminal = path.join(import.meta.dirname, '../cli/terminal.py')
+  const answer = (typed: string) =>
+    startProgram(
+      'python3',
+      [terminal, process.execPath, MAIN, 'apply', 'four'],
+      {
+        cwd: root,
+        env: { PATH: process.env.PATH ?? '', HOME: root, SLUICE_URL: url, SLUICE_API_KEY: key, NO_COLOR: '1' },
+      },
+      typed,
+    ).ended
+  const refused = await answer('n\n')
+  assert.equal(refused.code, 1)
+  assert.match(refused.stdout, /\+ domain Sales[\s\S]*Apply this to http:\S+ \[y\/N\][\s\S]*Nothing was changed\./)
+  const agreed = await answer('y\n')
+  assert.equal(agreed.code, 0, agreed.stdout)
+  assert.match(agreed.stdout, /Applied: 1 created\./)
+})
