@@ -1,0 +1,253 @@
+/** Carries out the steps of a plan inside of one transaction, with the functions that single requests use. */
+import type { ValidationResult } from '../cell/validate.ts'
+import {
+  deleteCustomSource,
+  requireFreeName,
+  storeNewSource,
+  storeSourceChange,
+} from '../connections/custom-sources.ts'
+import {
+  deleteManifest,
+  type ManifestValidation,
+  storeManifestChange,
+  storeNewManifest,
+} from '../connections/manifests.ts'
+import { createSavedConnector, deleteSavedConnector, updateSavedConnector } from '../connections/saved-connectors.ts'
+import { nestIn, type Queryable, sql, type Transactions } from '../database/database.ts'
+import { AppError } from '../errors.ts'
+import { createPipeline, type Stores, updatePipeline } from '../pipelines/pipelines.ts'
+import { removePipeline } from '../runs/delete-pipeline.ts'
+import { type Actor, requirePermission } from '../tenancy/actor.ts'
+import { createDomain, deleteDomain, updateDomain } from '../tenancy/domains.ts'
+import { namesIn, toIds } from './connection-names.ts'
+import type { ConnectionName, Current } from './current.ts'
+import type { Step } from './plan.ts'
+import { type Problem, problemsOf } from './problems.ts'
+import type { DesiredConnection, DesiredObjects, DesiredPipeline, DesiredSource } from './shape.ts'
+
+/** The result of validating new code, by its index in the request. */
+type CheckedCode = ReadonlyMap<number, ValidationResult | ManifestValidation>
+
+interface Given {
+  stores: Omit<Stores, 'db'>
+  actor: Actor
+  current: Current
+  desired: DesiredObjects
+  checked: CheckedCode
+  /** Names of objects that have a problem already: what refers to them is not reported too. */
+  failed: Set<string>
+}
+
+interface Work extends Given {
+  tx: Queryable
+  db: Transactions
+  domainIds: Map<string, string>
+  connections: ConnectionName[]
+}
+
+export const failedSource = (name: string): string => `source ${name}`
+const failedConnection = (type: string, name: string): string => `${type} connection ${name}`
+const failedDomain = (name: string): string => `domain ${name}`
+
+/** All steps, whatever happens to some of them: the caller rolls back if there is any problem. */
+export async function carryOut(tx: Queryable, given: Given, steps: readonly Step[]): Promise<Problem[]> {
+  const work: Work = {
+    ...given,
+    tx,
+    db: nestIn(tx),
+    domainIds: new Map(given.current.domains.map(({ id, name }) => [name, id])),
+    connections: [...given.current.connectionNames],
+  }
+  const problems: Problem[] = []
+  const removals = steps.filter(({ action }) => action === 'delete').reverse()
+  for (const step of [...steps.filter(({ action }) => action !== 'delete'), ...removals]) {
+    const object = step.index === null ? {} : given.desired[step.kind][step.index]
+    const at = step.index === null ? ['prune'] : ['objects', step.kind, step.index]
+    try {
+      problems.push(...(await carryOutOne(work, step)))
+    } catch (error) {
+      markFailed(given, step)
+      const found = problemsOf(error, object, at)
+      // A deletion has no place in the request.
+      problems.push(
+        ...(step.index === null
+          ? found.map((problem) => ({
+              ...problem,
+              pointer: '/prune',
+              message: `'${step.name}': ${problem.message.replace('delete it without if_unused', 'describe it in the files')}`,
+            }))
+          : found),
+      )
+    }
+  }
+  return problems
+}
+
+function markFailed({ failed, desired }: Given, { kind, name, index }: Step): void {
+  if (kind === 'sources') failed.add(failedSource(name))
+  if (kind === 'domains') failed.add(failedDomain(name))
+  if (kind === 'connections' && index !== null) failed.add(failedConnection(desired.connections[index]!.type, name))
+}
+
+async function carryOutOne(work: Work, step: Step): Promise<Problem[]> {
+  switch (step.kind) {
+    case 'domains':
+      await carryOutDomain(work, step)
+      return []
+    case 'sources':
+      await carryOutSource(work, step)
+      return []
+    case 'connections':
+      await carryOutConnection(work, step)
+      return []
+    case 'pipelines':
+      return carryOutPipeline(work, step)
+  }
+}
+
+async function carryOutDomain({ db, actor, desired, domainIds }: Work, { action, id, index }: Step): Promise<void> {
+  if (action === 'delete') {
+    requirePermission(actor, 'domains:delete', id)
+    return deleteDomain(db, actor, id!)
+  }
+  const { name, description = null, color = null } = desired.domains[index!]!
+  if (action === 'change') return void (await updateDomain(db, actor, id!, { description, color }))
+  domainIds.set(name.trim(), (await createDomain(db, actor, { name, description, color })).id)
+}
+
+async function carryOutSource({ db, actor, current, desired, checked, failed }: Work, step: Step): Promise<void> {
+  requirePermission(actor, 'custom_sources:write')
+  const { action, id, index, name } = step
+  const remove = async (options: { if_unused: boolean }) =>
+    current.sources.find((source) => source.id === id)!.language === 'manifest'
+      ? deleteManifest(db, actor, id!, options)
+      : deleteCustomSource(db, actor, id!, options)
+  if (action === 'delete') return remove({ if_unused: true })
+  if (failed.has(failedSource(name))) return
+  const source = desired.sources[index!]!
+  if (action === 'replace') await remove({ if_unused: false })
+  if (action === 'change') return changeSource(db, actor, { step, source, checked: checked.get(index!) ?? null })
+  requireFreeName(name)
+  const { code, description = null } = source
+  const input = { name: source.name, source_name: name, description }
+  if (source.language === 'manifest')
+    await storeNewManifest(db, actor, { ...input, manifest: code }, checked.get(index!) as ManifestValidation)
+  else await storeNewSource(db, actor, { ...input, code }, checked.get(index!) as ValidationResult)
+}
+
+async function changeSource(
+  db: Transactions,
+  actor: Actor,
+  {
+    step,
+    source,
+    checked,
+  }: { step: Step; source: DesiredSource; checked: ValidationResult | ManifestValidation | null },
+): Promise<void> {
+  const fields = new Set(step.fields.map(({ path }) => path))
+  const change = {
+    id: step.id!,
+    ...(fields.has('name') && { name: source.name }),
+    ...(fields.has('description') && { description: source.description ?? null }),
+  }
+  const code = fields.has('code') ? source.code : undefined
+  if (source.language === 'manifest')
+    await storeManifestChange(
+      db,
+      actor,
+      { ...change, ...(code !== undefined && { manifest: code }) },
+      checked as ManifestValidation | null,
+    )
+  else
+    await storeSourceChange(
+      db,
+      actor,
+      { ...change, ...(code !== undefined && { code }) },
+      checked as ValidationResult | null,
+    )
+}
+
+async function carryOutConnection(work: Work, { action, id, index, fields, name }: Step): Promise<void> {
+  const { db, tx, actor, current, desired, stores, failed } = work
+  requirePermission(actor, 'connectors:write')
+  const all = { ...stores, db }
+  if (action === 'delete') {
+    const { type } = current.connections.find((connection) => connection.id === id)!
+    return deleteSavedConnector(db, actor, { type, id: id! }, { if_unused: true })
+  }
+  const wanted = desired.connections[index!] as DesiredConnection
+  const { type, connector_name, description = null, config = {} } = wanted
+  if (failed.has(failedSource(connector_name))) return void failed.add(failedConnection(type, name))
+  if (action === 'change') {
+    const changes = {
+      ...(fields.some(({ path }) => path === 'description') && { description }),
+      ...(fields.some(({ path }) => path.startsWith('config')) && { config }),
+    }
+    return void (await updateSavedConnector(all, actor, { type, id: id! }, changes))
+  }
+  if (action === 'replace') await deleteSavedConnector(db, actor, { type, id: id! })
+  const input = { name, connector_name, description, config }
+  const made = await createSavedConnector(all, actor, type, id === null ? input : { ...input, id })
+  if (action === 'create') work.connections.push({ id: made.id, name, type })
+  else await renameConnector(tx, actor, { type, id: made.id, connector_name })
+}
+
+/** The name of the connector is also in the rows of the pipelines that use it. */
+async function renameConnector(
+  tx: Queryable,
+  { organization_id }: Actor,
+  { type, id, connector_name }: { type: 'source' | 'destination'; id: string; connector_name: string },
+): Promise<void> {
+  if (type === 'source')
+    await tx.execute(
+      sql`UPDATE pipelines SET source_name = ${connector_name} WHERE organization_id = ${organization_id} AND saved_source_id = ${id}`,
+    )
+  else
+    await tx.execute(
+      sql`UPDATE pipelines SET destination_name = ${connector_name} WHERE organization_id = ${organization_id} AND saved_destination_id = ${id}`,
+    )
+}
+
+async function carryOutPipeline(work: Work, { action, id, index, fields }: Step): Promise<Problem[]> {
+  const { tx, db, actor, desired, stores, domainIds, connections } = work
+  if (action === 'delete') {
+    await removePipeline(tx, actor, id!)
+    return []
+  }
+  const pipeline = desired.pipelines[index!]!
+  if (refersToFailed(work, pipeline)) return []
+  const changes = (path: string) =>
+    action === 'create' || fields.some((field) => field.path === path || field.path.startsWith(`${path}.`))
+  const at = ['objects', 'pipelines', index!, 'config']
+  const named = changes('config') ? toIds(pipeline.config, connections, at) : { config: undefined, problems: [] }
+  if (named.config === null) return named.problems
+  const { schedule = null, timezone = null, enabled = true } = pipeline
+  const input = {
+    ...(named.config && { config: named.config }),
+    ...(changes('domain') && { domain_id: findDomain(pipeline, domainIds) }),
+    ...(changes('schedule') && { schedule }),
+    ...(changes('timezone') && { timezone }),
+    ...(changes('enabled') && { enabled }),
+  }
+  const all = { ...stores, db }
+  if (action === 'create') await createPipeline(all, actor, { ...input, name: pipeline.name, config: named.config })
+  else await updatePipeline(all, actor, id!, input)
+  return []
+}
+
+function refersToFailed({ failed }: Work, { config, domain }: DesiredPipeline): boolean {
+  const source = (config.source as { name?: unknown }).name
+  return (
+    namesIn(config).some(({ side, name }) => failed.has(failedConnection(side, String(name)))) ||
+    (typeof source === 'string' && failed.has(failedSource(source))) ||
+    (domain != null && failed.has(failedDomain(domain.trim())))
+  )
+}
+
+function findDomain({ domain = null }: DesiredPipeline, ids: ReadonlyMap<string, string>): string | null {
+  if (domain === null) return null
+  const id = ids.get(domain.trim())
+  if (id === undefined)
+    throw new AppError('invalid_input', `domain: there is no domain '${domain.slice(0, 100)}'; describe it in domains`)
+  return id
+}
