@@ -1,7 +1,7 @@
 /**
  * The targets of the Python cell, each compared with its baseline in the same run:
  *
- *   npm run bench:cell [-- RECORDS]
+ *   npm run bench:cell [-- RECORDS [start] [calls] [requests] [files]]
  *
  * The file comparison alternates the two sides and takes the best of each, so that other load on the machine affects both.
  */
@@ -22,6 +22,7 @@ import { startServer } from '../server/test/harness/postgres-server.ts'
 import { startPlatform } from './lib/platform.ts'
 
 const RECORDS = Number(process.argv[2] ?? 1_000_000)
+const parts = process.argv.slice(3)
 const ROUNDS = 3
 const ROW = `{"id": i, "name": "customer number %d" % i, "email": "customer%d@example.com" % i, "active": True,
     "balance": i * 1.25, "city": "Rotterdam", "tags": ["a", "b"], "updated_at": "2024-01-01T00:00:00Z", "note": None}`
@@ -56,11 +57,17 @@ const REQUESTS = `
             self.http.get(self.config["url"] + "/turn")
 `
 
-const BARE = `
+/** The id is a field of the record, as in most sources; the bare loop has no ids and writes the rows alone. */
+const OWN_ID = SOURCE.replace(
+  / {12}yield .*/s,
+  `            row = ${ROW}\n            yield SourceRecord(id=row["id"], data=row)\n`,
+)
+
+const writeRows = (row: string) => `
 import json, sys
 def records():
     for i in range(int(sys.argv[2])):
-        yield {"_record_id": str(i), **${ROW}}
+        yield ${row}
 with open(sys.argv[1], "w") as file:
     for record in records():
         file.write(json.dumps(record))
@@ -98,8 +105,8 @@ function describeSource(code: string) {
   return pythonSource({ ...display, code, streams: ['customers'], zygote })
 }
 
-async function readToFile(config: Record<string, unknown>, file: string): Promise<number> {
-  const source = describeSource(SOURCE)
+async function readToFile(code: string, config: Record<string, unknown>, file: string): Promise<number> {
+  const source = describeSource(code)
   const handle = await open(file, 'w')
   let records = 0
   let writing: Promise<unknown> = Promise.resolve()
@@ -114,10 +121,10 @@ async function readToFile(config: Record<string, unknown>, file: string): Promis
   return records
 }
 
-async function compareFiles(): Promise<void> {
+async function compareFiles(title: string, code: string, bareRow: string): Promise<void> {
   const python = await findPython()
   const bareFile = path.join(folder, 'bare.py')
-  writeFileSync(bareFile, BARE)
+  writeFileSync(bareFile, writeRows(bareRow))
   const out = path.join(folder, 'out.jsonl')
   const ours: number[] = []
   const bare: number[] = []
@@ -127,7 +134,7 @@ async function compareFiles(): Promise<void> {
     execFileSync(python, [bareFile, out, String(RECORDS)])
     bare.push(performance.now() - started)
     started = performance.now()
-    const read = await readToFile({ records: RECORDS }, out)
+    const read = await readToFile(code, { records: RECORDS }, out)
     ours.push(performance.now() - started)
     if (read !== RECORDS) throw new Error(`${read} records instead of ${RECORDS}`)
     memory = Math.max(memory, process.memoryUsage().rss)
@@ -135,7 +142,7 @@ async function compareFiles(): Promise<void> {
   const rate = (times: number[]) => Math.round(RECORDS / (Math.min(...times) / 1000))
   const ratio = Math.min(...bare) / Math.min(...ours)
   report(
-    `file, ${RECORDS} records: ours / bare json.dumps loop`,
+    `file, ${RECORDS} records, ${title}: ours / bare json.dumps loop`,
     `${ratio.toFixed(2)} (${rate(ours)} / ${rate(bare)} per s)`,
     '>= 1.0',
     ratio >= 1,
@@ -239,10 +246,14 @@ async function taken(act: () => Promise<unknown>): Promise<number> {
 try {
   const { ok, reason } = await zygote.selfTest()
   if (!ok) throw new Error(reason)
-  await measureStart()
-  await measureCalls()
-  await compareRequests()
-  await compareFiles()
+  const wanted = (part: string) => parts.length === 0 || parts.includes(part)
+  if (wanted('start')) await measureStart()
+  if (wanted('calls')) await measureCalls()
+  if (wanted('requests')) await compareRequests()
+  if (wanted('files')) {
+    await compareFiles('both write an id', SOURCE, `{"_record_id": str(i), **${ROW}}`)
+    await compareFiles('ours adds a numeric id', OWN_ID, ROW)
+  }
 } finally {
   await egress.close()
   await zygote.close()

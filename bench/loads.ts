@@ -7,7 +7,7 @@
  *   npm run bench:loads -- files tables        some of it
  */
 import './lib/help.ts'
-import { fork } from 'node:child_process'
+import { execFileSync, fork, spawnSync } from 'node:child_process'
 import { createReadStream, createWriteStream, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -17,6 +17,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
 import copyStreams from 'pg-copy-streams'
+import type { Job } from '../server/src/engine/execute.ts'
 import { startServer } from '../server/test/harness/postgres-server.ts'
 import { openRunBench } from '../server/test/harness/run-bench.ts'
 import { median, report } from './lib/figures.ts'
@@ -67,12 +68,30 @@ const bare: Record<string, Measure> = {
   },
 }
 
+// The same as text: what is measured is how much faster than that it is.
+bare.binary = bare.tables!
+
+/** `psql | psql` in text form, where psql is installed. */
+const psql: Record<string, Measure> = {
+  async tables({ url }, client) {
+    await client.query(`DROP TABLE IF EXISTS bare; CREATE TABLE bare (${columns})`)
+    const [from, to] = ['COPY mixed TO STDOUT', 'COPY bare FROM STDIN'].map(
+      (statement) => `psql -q "$URL" -c "${statement}"`,
+    )
+    execFileSync('sh', ['-c', `${from} | ${to}`], { env: { ...process.env, URL: url } })
+  },
+}
+psql.binary = psql.tables!
+
+const hasPsql = spawnSync('psql', ['--version']).status === 0
+
 const source = (url: string) => ({ name: 'postgres', stream: 'public.mixed', config: { url } })
 const target = (url: string) => ({ name: 'postgres', config: { url, schema: 'loaded', table: 'rows' } })
 
 const ours: Record<string, Measure> = {
   lines: (task) => execute(task, source(task.url), { name: 'file' }),
   tables: (task) => execute(task, source(task.url), target(task.url)),
+  binary: (task) => execute(task, source(task.url), target(task.url), { keep_output: false }),
   files: (task) => execute(task, { name: 'file', stream: 'rows', config: { run_id: runId } }, target(task.url)),
 }
 
@@ -82,6 +101,7 @@ async function execute(
   task: Task,
   from: { name: string; stream: string; config: Record<string, unknown> },
   to: { name: string; config?: Record<string, unknown> },
+  overrides: Partial<Job> = {},
 ): Promise<void> {
   const bench = await openRunBench()
   const rowsFile = path.join(task.folder, 'rows.jsonl')
@@ -93,17 +113,19 @@ async function execute(
         ? Readable.from(createReadStream(rowsFile, { highWaterMark: 256 * 1024, ...range }))
         : bench.blobs.read(key, range),
   }
-  await bench.run(bench.job({ source: from, destination: to }, { outputs }), { blobs })
+  await bench.run(bench.job({ source: from, destination: to }, { outputs, ...overrides }), { blobs })
   await bench.close()
 }
 
+type Whose = 'bare' | 'ours' | 'psql'
+
 /** In the measuring process. */
 async function measure(task: Task): Promise<Figure> {
-  const [whose, what] = task.measure.split(' ') as ['bare' | 'ours', string]
+  const [whose, what] = task.measure.split(' ') as [Whose, string]
   const client = new pg.Client(task.url)
   await client.connect()
   const began = performance.now()
-  await { bare, ours }[whose][what]!(task, client)
+  await { bare, ours, psql }[whose][what]!(task, client)
   const ms = performance.now() - began
   const { user, system } = process.cpuUsage()
   await client.end()
@@ -123,8 +145,9 @@ function measureApart(task: Task): Promise<Figure> {
 }
 
 const wanted: Record<string, { title: string; least: number }> = {
-  lines: { title: 'postgres → file jsonl', least: 0.9 },
-  tables: { title: 'postgres → postgres', least: 0.8 },
+  lines: { title: 'postgres → file jsonl', least: 0.95 },
+  tables: { title: 'postgres → postgres, output kept', least: 0.8 },
+  binary: { title: 'postgres → postgres, no output kept', least: 1 },
   files: { title: 'file jsonl → postgres, typed', least: 0.7 },
 }
 
@@ -150,9 +173,10 @@ async function compare(): Promise<void> {
     await pipeline(client.query(copyStreams.to(json)), createWriteStream(path.join(folder, 'rows.jsonl')))
     for (const [what, { title, least }] of Object.entries(wanted)) {
       if (positionals.length > 0 && !positionals.includes(what)) continue
-      const taken: Record<'bare' | 'ours', Figure[]> = { bare: [], ours: [] }
+      const taken: Record<Whose, Figure[]> = { bare: [], ours: [], psql: [] }
       for (let time = 0; time < Number(values.times); time += 1) {
-        for (const whose of ['bare', 'ours'] as const) {
+        for (const whose of ['bare', 'ours', 'psql'] as const) {
+          if (whose === 'psql' && !(hasPsql && what in psql)) continue
           taken[whose].push(await measureApart({ url: server.url(), folder, measure: `${whose} ${what}` }))
         }
       }
@@ -162,6 +186,7 @@ async function compare(): Promise<void> {
         title,
         {
           ratio: bareMs / oursMs,
+          ...(taken.psql.length > 0 && { of_psql: median(taken.psql.map(({ ms }) => ms)) / oursMs }),
           rows_per_second: Math.round(rows / (oursMs / 1000)),
           bare_rows_per_second: Math.round(rows / (bareMs / 1000)),
           cpu_seconds: median(taken.ours.map(({ cpuMs }) => cpuMs)) / 1000,

@@ -2,12 +2,13 @@
  * The documents generated from the program, so that they cannot disagree with it: `npm run docs` writes them, and a
  * test fails if one is stale or superfluous.
  */
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { generateTypes } from '../clients/typescript/generate.ts'
+import { clientSettings } from '../server/src/config/client-config.ts'
 import { configurationTable } from '../server/src/config/config.ts'
-import { clientSettings } from '../server/src/config/settings.ts'
 import { destinations, sources } from '../server/src/connectors/registry.ts'
 import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
@@ -36,9 +37,16 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/openapi.json', `${JSON.stringify(reference, null, 2)}\n`],
     ['clients/typescript/src/schema.d.ts', await generateTypes(reference)],
     ['server/src/database/schema.sql', await describeSchema(db)],
+    ['web/src/pages/sources/svc.json', describeSvc()],
     [`${CONNECTORS}/README.md`, connectorsIndex()],
     ...connectorPages(),
   ])
+}
+
+/** What the console's editor completes and explains. */
+function describeSvc(): string {
+  const script = path.join(import.meta.dirname, 'describe-svc.py')
+  return execFileSync(process.env.PYTHON ?? 'python3', [script], { encoding: 'utf8' })
 }
 
 const configurationPage = () => `# Settings

@@ -63,7 +63,8 @@ stored in 33 MB." Everything else is as if it were stored plain: \`output_file_s
 of the plain file.
 
 Set \`keep_output\` to false where the destination is the only place that should have the data, or where the room matters more than
-looking at it later. With the \`file\` destination nothing is left then: its file is the output.
+looking at it later. From PostgreSQL to PostgreSQL it is faster too, because rows can then travel in binary form. With the \`file\`
+destination nothing is left then: its file is the output.
 
 ## Next to the config
 
@@ -73,6 +74,34 @@ looking at it later. With the \`file\` destination nothing is left then: its fil
 | \`timezone\` | string | UTC | \`"Europe/Berlin"\` | The time zone of the schedule, as an IANA name. |
 | \`enabled\` | boolean | \`true\` | \`false\` | Whether the schedule is active. A disabled pipeline can still be run manually. |
 | \`domain_id\` | string | none | | The domain that it belongs to. |
+
+## Try it first
+
+\`POST /api/pipelines/preview\` takes a \`config\` and returns what a first run would do, without doing it:
+
+\`\`\`json
+{
+  "success": true,
+  "records": [{ "id": 1, "note": "first" }],
+  "columns": [{ "name": "id", "type": "int64", "native_type": "int8" }, { "name": "note", "type": "text", "native_type": "text" }],
+  "changes": ["creates table public.orders"],
+  "problems": [],
+  "error": null
+}
+\`\`\`
+
+- \`records\` are the first of the source after the choice of columns, ten unless \`max_records\` says otherwise (at most 1000). They are
+  read from the beginning, also where the pipeline is incremental.
+- \`columns\` are those that the records are written to, with the types of the destination.
+- \`changes\` lists what would be different there: a new schema, table, column or index, a wider type, rows that are replaced.
+- \`problems\` lists what would make the run fail or lose something: missing rights, a key that the records do not have, a server that
+  does not answer. The records are shown all the same. If the source cannot be read, \`success\` is false and \`error\` says why.
+
+Nothing is written anywhere: databases are read in transactions that cannot write. A preview ends after 30 seconds.
+
+A change of a stored pipeline can be tried too. With its id as \`pipeline_id\`, a preview, a check and a list of streams take every
+secret that is sent as \`********\` from there. \`PUT /api/pipelines/{id}\` with \`dry_run: true\` checks everything and answers as the
+change would, with the \`notice\` of what it means for the next run, but changes nothing.
 
 ## Many streams at once
 
@@ -91,6 +120,12 @@ ${JSON.stringify(BULK_EXAMPLE, null, 2)}
 - If \`config.sync\` is incremental without a \`cursor_field\`, or could upsert but has no \`primary_key\`, they are taken from the description
   of each stream: the first cursor candidate and the primary key. What you give is used for all of them.
 - With \`dry_run\` nothing is created: the answer is the plan, a line per pipeline, and the problems that would refuse the request.
+
+## Many pipelines at once
+
+\`POST /api/pipelines/actions\` does one thing to up to 1000 pipelines: \`run\`, \`enable\`, \`disable\`, \`delete\`, or \`move\` to the
+\`domain_id\` given with it (null: out of its domain). Each pipeline is a request of its own, with the permission that it needs; the
+answer has a line for each, \`{"id": …, "ok": true, "detail": "moved"}\`, in the order of \`ids\`.
 `
 }
 

@@ -16,11 +16,12 @@ const RELEASES: Record<string, string> = {
   '18': '18.4.0-beta.17',
 }
 const FILES = [
-  ...['connections', 'http', 'identity', 'pipelines', 'runs', 'scheduler', 'tenancy', 'webhooks'].map(
+  ...['backup', 'connections', 'http', 'identity', 'pipelines', 'runs', 'scheduler', 'tenancy', 'webhooks'].map(
     (folder) => `server/test/${folder}/*.test.ts`,
   ),
-  'server/test/connectors/{conformance-postgres,postgres-*}.test.ts',
-  'server/test/database/{database,key-rotation,listener,migrate,sql}.test.ts',
+  'server/test/connectors/{conformance-postgres*,postgres-*}.test.ts',
+  'server/test/database/{database,key-rotation,listener,migrate,pooler,rights,servers,sql}.test.ts',
+  'server/test/cli/operations.test.ts',
 ]
 const ROOT = path.resolve(import.meta.dirname, '..')
 

@@ -29,29 +29,37 @@ function endWithParent() {
   return tried.status === 0 ? command : []
 }
 
-var command = endWithParent().concat(findNode(), main, process.argv.slice(2))
-var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
-var asked = false
-;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {
-  process.on(signal, function () {
-    asked = true
-    child.kill(signal)
+// Only these live long enough to be left behind. For the others trying setpriv would take longer than what they do.
+var longLived = ['start', 'api', 'worker', 'scheduler'].indexOf(process.argv[2]) !== -1
+var node = findNode()
+if (!longLived && node === process.execPath) require('./same-process.cjs')
+else launch()
+
+function launch() {
+  var command = (longLived ? endWithParent() : []).concat(node, main, process.argv.slice(2))
+  var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
+  var asked = false
+  ;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {
+    process.on(signal, function () {
+      asked = true
+      child.kill(signal)
+    })
   })
-})
-// `npx` runs this through a shell, which dies of a signal without handing it on. The parent is another one then. After
-// Ctrl+C, which reaches all of them, a second signal would end the service at once.
-var parent = process.ppid
-var watch
-if (process.env.npm_command === 'exec')
-  watch = setInterval(function () {
-    if (process.ppid === parent) return
+  // `npx` runs this through a shell, which dies of a signal without handing it on. The parent is another one then. After
+  // Ctrl+C, which reaches all of them, a second signal would end the service at once.
+  var parent = process.ppid
+  var watch
+  if (process.env.npm_command === 'exec')
+    watch = setInterval(function () {
+      if (process.ppid === parent) return
+      clearInterval(watch)
+      if (!asked) child.kill('SIGTERM')
+    }, 250)
+  child.on('exit', function (code, signal) {
     clearInterval(watch)
-    if (!asked) child.kill('SIGTERM')
-  }, 250)
-child.on('exit', function (code, signal) {
-  clearInterval(watch)
-  if (signal) {
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  } else process.exit(code)
-})
+    if (signal) {
+      process.removeAllListeners(signal)
+      process.kill(process.pid, signal)
+    } else process.exit(code)
+  })
+}

@@ -53,6 +53,12 @@ export class AppError extends Error {
 /** An error that the operator of the machine can fix: shown as its message alone, without a stack. */
 export class OperatorError extends Error {}
 
+/** A command line that cannot be run as written. */
+export class UsageError extends OperatorError {}
+
+/** A person has pressed Ctrl+C at a command. */
+export class Interrupted extends Error {}
+
 /** Whether its message is enough; anything else is a defect and is logged with its stack. */
 export const isExpected = (error: unknown): error is OperatorError | AppError =>
   error instanceof OperatorError || error instanceof AppError

@@ -19,7 +19,7 @@ const { directory } = enableCompileCache(path.resolve(import.meta.dirname, '../.
 // Inherited by child processes.
 if (directory) process.env.NODE_COMPILE_CACHE = directory
 
-// The launcher in bin/ is a separate process. The kernel ends this one with it where supported; this is the fallback.
+// The launcher in bin/ is a separate process for all that lives long, and where its Node is too old. The kernel ends this one with it where supported; this is the fallback.
 process.once('disconnect', () => process.exit(1))
 process.channel?.unref()
 

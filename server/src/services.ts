@@ -8,11 +8,13 @@ import { openBlobs } from './blobs/open.ts'
 import { interactiveLimits } from './cell/limits.ts'
 import { cellSettings } from './cell/settings.ts'
 import type { Config } from './config/config.ts'
-import { connectDatabase, type Database } from './database/database.ts'
+import { type ConnectionSettings, connectDatabase, type Database } from './database/database.ts'
 import { chooseConnection } from './database/database-url.ts'
 import { migrate } from './database/migrate.ts'
 import { requireDatabase } from './database/requirements.ts'
+import { ROLE_PREFIX } from './database/running-roles.ts'
 import { createSecretBox, type SecretBox } from './database/secret-box.ts'
+import { namesOfServers } from './database/server-list.ts'
 import { type Keys, openStore, type Store } from './database/store.ts'
 import type { Listener } from './egress/guard.ts'
 import { createEgress, type Egress } from './egress/policy.ts'
@@ -22,6 +24,7 @@ import { createTokens, type Tokens } from './identity/tokens.ts'
 import { createLog } from './log.ts'
 import { createReadiness, type Readiness, type RoleState } from './readiness.ts'
 import { createRunMessages, type RunMessages } from './runs/messages.ts'
+import { createRunEvents, type RunEvents } from './runs/run-events.ts'
 import { createKeyUses, type KeyUses } from './tenancy/api-key-uses.ts'
 import { createTraces, type Traces } from './traces.ts'
 
@@ -41,6 +44,7 @@ export interface Services {
   /** The processes for interactive calls to tenants' code and servers; started at first use. */
   calls: CallPool
   runMessages: RunMessages
+  runEvents: RunEvents
   /** The state shown by /readyz; roles add theirs. */
   readiness(): Promise<Readiness>
   state: RoleState
@@ -73,9 +77,8 @@ export async function createServices(config: Config, options: ServiceOptions = {
     const store = await open(config, log)
     closers.push(() => store.close())
     const poolSize = config.DATABASE_POOL ?? sumPools(options.roles ?? ['api'])
-    const db = connectDatabase(await chooseConnection(store), poolSize, (error) =>
-      log.warn({ err: error }, 'a database connection broke'),
-    )
+    const connection = nameConnection(await chooseConnection(store), config, options.roles)
+    const db = connectDatabase(connection, poolSize, (error) => log.warn({ err: error }, 'a database connection broke'))
     closers.push(() => db.close())
     await requireDatabase(db)
     const applied = await migrate(db, (message) => log.warn(message))
@@ -87,6 +90,13 @@ export async function createServices(config: Config, options: ServiceOptions = {
     await close()
     throw error
   }
+}
+
+/** The name under which sessions of a role are known in PostgreSQL (database/running-roles.ts). */
+function nameConnection(connection: ConnectionSettings, config: Config, roles: RoleName[] = []): ConnectionSettings {
+  if (roles.length === 0) return connection
+  const application_name = `${ROLE_PREFIX}${roles.join('+')} ${config.instance}`
+  return { ...connection, session: { ...connection.session, application_name } }
 }
 
 /** A store that is unreachable may come back; one that refuses us will not. */
@@ -121,6 +131,8 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
   closers.push(() => keyUses.flush())
   const runMessages = createRunMessages(db, (error) => log.warn({ err: error }, 'listening for runs failed'))
   closers.push(() => runMessages.close())
+  const runEvents = createRunEvents(db, runMessages, (error) => log.warn({ err: error }, 'looking at runs failed'))
+  closers.push(async () => runEvents.close())
   const state: RoleState = { failing: new Set(), sandbox: 'not started' }
   const collector = config.OTEL_EXPORTER_OTLP_ENDPOINT
   const traces = collector === undefined ? null : createTraces(collector, log)
@@ -137,6 +149,7 @@ export function composeServices({ config, log, db, keys, closers, close }: Parts
     keyUses,
     calls,
     runMessages,
+    runEvents,
     state,
     traces,
     tokens: createTokens({ ...config, JWT_SECRET_KEY: keys.jwt_secret }),
@@ -162,17 +175,12 @@ function openCalls(config: Config, ownAddresses: Listener[], log: Logger): CallP
 /** Addresses under which this service itself can be reached. */
 export function addressesOf(config: Config): Listener[] {
   const own: Listener[] = [{ host: config.HOST, port: config.PORT }]
-  for (const address of [config.PUBLIC_URL, config.DATABASE_URL]) {
-    if (!address) continue
-    const { hostname, port, protocol } = new URL(address)
-    if (hostname !== '')
-      own.push({
-        host: hostname,
-        port: Number(port) || USUAL_PORTS[protocol] || 0,
-        by_address: address === config.DATABASE_URL,
-      })
+  if (config.PUBLIC_URL) {
+    const { hostname, port, protocol } = new URL(config.PUBLIC_URL)
+    own.push({ host: hostname, port: Number(port) || USUAL_PORTS[protocol] || 0, by_address: false })
   }
+  for (const server of namesOfServers(config.DATABASE_URL ?? '')) own.push({ ...server, by_address: true })
   return own
 }
 
-const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443, 'postgres:': 5432, 'postgresql:': 5432 }
+const USUAL_PORTS: Record<string, number> = { 'http:': 80, 'https:': 443 }

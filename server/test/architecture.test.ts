@@ -47,11 +47,14 @@ const describe = ({ from, to }: Import) => `${from} imports ${to}`
 const ORDER = [
   'main.js',
   'cli',
+  'client',
   'http',
   'scheduler',
   'services.ts',
   'metrics.ts',
   'readiness.ts',
+  'changes',
+  'backup',
   'runs',
   'webhooks',
   'pipelines',
@@ -77,6 +80,7 @@ const ORDER = [
   'for-each-fairly.ts',
   'sha256.ts',
   'wake-signal.ts',
+  'nearest.ts',
   'version.ts',
 ]
 /** These folders handle what tenants and their servers send; none of them may reach our own database. */
@@ -108,13 +112,20 @@ test("code that handles tenants' bytes never reaches the platform's database", (
   assert.deepEqual(reaching.map(describe), [])
 })
 
-/** Everything that a file loads, directly or indirectly. */
-function reach(start: string): Set<string> {
+test("no connector and no engine reaches the operator's credentials", () => {
+  const reaching = imports.filter(
+    ({ from, to }) => to.startsWith('blobs/ambient/') && !from.startsWith('blobs/') && !from.startsWith('config/'),
+  )
+  assert.deepEqual(reaching.map(describe), [])
+})
+
+/** Everything that a file loads, directly or indirectly; `atOnce`: before it does anything. */
+function reach(start: string, atOnce = false): Set<string> {
   const seen = new Set([start])
   const next = [start]
   for (let file = next.pop(); file !== undefined; file = next.pop())
-    for (const { to, own, typeOnly } of imports.filter(({ from }) => from === file)) {
-      if (typeOnly) continue
+    for (const { to, own, typeOnly, later } of imports.filter(({ from }) => from === file)) {
+      if (typeOnly || (atOnce && later)) continue
       const name = own ? to : `package ${to}`
       if (seen.has(name)) continue
       seen.add(name)
@@ -153,6 +164,42 @@ test('an executor loads nothing of the service', () => {
   assert.deepEqual(service, [])
 })
 
+test('a command that calls a service loads neither the server nor a driver, so that it starts at once', () => {
+  const entries = [...files.filter((file) => folderOf(file) === 'client'), 'cli/client-commands.ts']
+  const reached = new Set(entries.flatMap((file) => [...reach(file)]))
+  assert.ok(entries.length > 5 && reached.has('client/service.ts'))
+  const allowed = (file: string) =>
+    folderOf(file) === 'client' ||
+    [
+      'cli/client-commands.ts',
+      'changes/references.ts',
+      'config/client-config.ts',
+      'errors.ts',
+      'nearest.ts',
+      'version.ts',
+    ].includes(file) ||
+    /^package (node:|yaml$)/.test(file)
+  assert.deepEqual(
+    [...reached].filter((file) => !allowed(file)),
+    [],
+  )
+  // Importing it loads fetch too, which takes longer than the rest of a command (client/send.ts).
+  assert.ok(!reached.has('package node:http') && !reached.has('package node:https'))
+})
+
+test('what every command loads at first is small', () => {
+  const reached = reach('cli/commands.ts', true)
+  const known = [
+    'cli/client-commands.ts',
+    'cli/commands.ts',
+    'cli/usage.ts',
+    'client/clean.ts',
+    'errors.ts',
+    'nearest.ts',
+  ]
+  assert.deepEqual([...reached].sort(), known)
+})
+
 test('the API loads nothing that talks to a cell or moves data: executors do that', () => {
   const reached = [...reach('services.ts'), ...reach('http/app.ts')]
   assert.ok(reached.includes('executors/call-pool.ts') && reached.includes('connections/previews.ts'))
@@ -169,6 +216,7 @@ test('only the configuration reads the environment', () => {
   // The others pass the path, or the name of a cache, on to programs that they start.
   const allowed = [
     'config/config.ts',
+    'config/client-config.ts',
     'main.js',
     'database/postgres-launcher.ts',
     'executors/process.ts',

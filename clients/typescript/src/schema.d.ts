@@ -475,6 +475,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/pipelines/{id}/backfill": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a range of the cursor again
+         * @description A run of `triggered_by` backfill: records whose cursor is at least `from` and below `to` are read and upserted, and the state of the pipeline stays as it is. The pipeline must be incremental with upsert.
+         *
+         *     Needs the permission `pipelines:run`.
+         */
+        post: operations["postPipelinesByIdBackfill"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/pipelines/{id}/runs": {
         parameters: {
             query?: never;
@@ -507,6 +529,28 @@ export interface paths {
          * @description Needs the permission `pipelines:read`.
          */
         get: operations["getPipelinesByIdStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/activity": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The last runs of many pipelines
+         * @description A few fields of each run, for strips and charts, with the last success and the next run.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesActivity"];
         put?: never;
         post?: never;
         delete?: never;
@@ -608,7 +652,9 @@ export interface paths {
         };
         /**
          * The log of a run
-         * @description Needs the permission `pipelines:read`.
+         * @description The whole log, or its last lines that match: the search goes over all of it. To page backwards give the first of the `numbers` as `before`.
+         *
+         *     Needs the permission `pipelines:read`.
          */
         get: operations["getPipelinesRunsByRunIdLogs"];
         put?: never;
@@ -633,6 +679,28 @@ export interface paths {
          *     Needs the permission `pipelines:read`.
          */
         get: operations["getPipelinesRunsByRunIdLogsStream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the runs that you may see
+         * @description Server-sent events: `run` with a run as it is now (at first all that have not ended or ended in the last seconds), `deleted` with the id of one that is gone, and `heartbeat` every ten seconds. Steps in quick succession may come as one. A stream ends when the session or key does; after a break list the runs again.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getRunsEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -699,6 +767,160 @@ export interface paths {
          *     Needs the permission `pipelines:read`.
          */
         get: operations["getPipelinesRunsByRunIdDownload"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The records that the destination of a run refused
+         * @description One JSON object `{record, reason}` per line (config.sync.on_error: quarantine). Expires like the output. 404 if there is none.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdQuarantine"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/quarantine/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the quarantine of a run again
+         * @description Creates a run of the same pipeline that loads these records into its destination, as they are in the quarantine. A replace becomes an append; the state of the pipeline stays as it is. Sending twice loads twice, unless the pipeline upserts. 404 if there is no quarantine.
+         *
+         *     Needs the permission `pipelines:run`.
+         */
+        post: operations["postPipelinesRunsByRunIdQuarantineResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Load the output of a run again
+         * @description A run of `triggered_by` replay: the kept output of this run is loaded into the destination of its pipeline, or into the one given, without asking the source. It is written as the pipeline writes: replace replaces, upsert merges, append adds the records once more. The state of the pipeline stays as it is. To give a destination needs pipelines:write and pipelines:read too. 409 if there is no kept output.
+         *
+         *     Needs the permission `pipelines:run`.
+         */
+        post: operations["postPipelinesRunsByRunIdReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The last and the next 24 hours
+         * @description Pipelines with their runs and the times of their schedules: those whose last run failed come first, then those that ran last, then those that run next.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getRunsTimeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/days": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Runs and records per day
+         * @description The last days, today last. A day that is over may be up to ten minutes old.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getRunsDays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/query": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Query the output of a run with SQL
+         * @description The statement is executed by DuckDB, and only if it reads nothing but the table `output`. It has 30 seconds; the output may have up to 4 GB, uncompressed, and the answer up to 16 MB. Numbers keep all of their digits, so read those beyond 2^53 with a parser that does too. With `format: csv` the answer is a CSV file, and the header X-Truncated says whether it is all. A statement that is wrong, or needs too much, is 400 with DuckDB's own message.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        post: operations["postPipelinesRunsByRunIdQuery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/runs/{run_id}/output/sample": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The first rows of the output of a run
+         * @description In the form of a query. Only the beginning of the output is read, so the types are those that its first rows have.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getPipelinesRunsByRunIdOutputSample"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1514,7 +1736,9 @@ export interface paths {
         put?: never;
         /**
          * Test the connection of a custom source
-         * @description Needs the permission `custom_sources:write`.
+         * @description Of the code given in place of the saved one, if there is any.
+         *
+         *     Needs the permission `custom_sources:write`.
          */
         post: operations["postCustomSourcesByIdCheck"];
         delete?: never;
@@ -1575,6 +1799,142 @@ export interface paths {
          * @description Needs the permission `custom_sources:read`.
          */
         get: operations["getCustomSourcesByIdPipelines"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate a manifest; nothing is saved
+         * @description Needs the permission `custom_sources:write`.
+         */
+        post: operations["postManifestsValidate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List manifests
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getManifests"];
+        put?: never;
+        /**
+         * Save a manifest; its source_name is then a source like any other
+         * @description Needs the permission `custom_sources:write`.
+         */
+        post: operations["postManifests"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A manifest with its YAML
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getManifestsById"];
+        /**
+         * Change a manifest
+         * @description New YAML becomes a new version. Runs in progress keep the one they started with.
+         *
+         *     Needs the permission `custom_sources:write`.
+         */
+        put: operations["putManifestsById"];
+        post?: never;
+        /**
+         * Delete a manifest
+         * @description Pipelines that use it stay; their next run fails and says that it is gone. With `if_unused` it is not deleted then, and the answer says who uses it.
+         *
+         *     Needs the permission `custom_sources:write`.
+         */
+        delete: operations["deleteManifestsById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The versions of a manifest, newest first
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getManifestsByIdVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests/{id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * One version with its YAML
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getManifestsByIdVersionsByVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/manifests/{id}/pipelines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The pipelines that use a manifest
+         * @description Needs the permission `custom_sources:read`.
+         */
+        get: operations["getManifestsByIdPipelines"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1645,7 +2005,7 @@ export interface paths {
         get: operations["getPipelinesById"];
         /**
          * Change a pipeline
-         * @description What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning.
+         * @description What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning. With dry_run everything is checked and nothing changes.
          *
          *     Needs the permission `pipelines:write`.
          */
@@ -1783,6 +2143,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/pipelines/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a pipeline without loading anything
+         * @description Reads the first records of its source, from the beginning, and looks at the destination without changing anything there. It ends after 30 seconds.
+         *
+         *     Needs the permission `pipelines:write`.
+         */
+        post: operations["postPipelinesPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/pipelines/actions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Run, enable, disable, delete or move many pipelines
+         * @description Each pipeline is a request of its own: it needs the permission of the action, and one that is refused does not stop the others. The results are in the order of the ids.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        post: operations["postPipelinesActions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Plan changes of the whole organization, or apply them
+         * @description With `dry_run` it answers what would be changed, and every problem. Otherwise all of it is applied in one transaction, or nothing. Each change needs the permission that the same change by itself needs. The body may have 16 MB.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        post: operations["postChanges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The organization as objects for files
+         * @description Of one moment, in a fixed order, without ids. Secrets are references such as `${SHOP_PASSWORD}`; a text that has `${` itself has `$${` instead.
+         *
+         *     Needs the permission `pipelines:read`.
+         */
+        get: operations["getChangesExport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1824,6 +2272,8 @@ export interface components {
             expires_at: string | null;
             /** Format: date-time */
             created_at: string;
+            /** Format: uuid */
+            created_by: string;
             created_by_name: string;
         };
         ApiKeyAuthentication: {
@@ -1872,6 +2322,12 @@ export interface components {
             };
             organization: components["schemas"]["Organization"];
         };
+        Backfill: {
+            /** @description The first value of the cursor that is read, as the source writes it: a time, a date, a number */
+            from: string | number;
+            /** @description The range ends right before this value */
+            to: string | number;
+        };
         BasicAuthentication: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -1899,9 +2355,18 @@ export interface components {
                 token: string;
             };
         };
-        BuiltInDestination: components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["MysqlDestination"] | components["schemas"]["PostgresDestination"] | components["schemas"]["S3Destination"];
-        BuiltInSource: components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["MysqlSource"] | components["schemas"]["PostgresSource"] | components["schemas"]["S3Source"];
-        BulkBuiltInSource: components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkMysqlSource"] | components["schemas"]["BulkPostgresSource"] | components["schemas"]["BulkS3Source"];
+        BuiltInDestination: components["schemas"]["ClickhouseDestination"] | components["schemas"]["DuckdbDestination"] | components["schemas"]["FileDestination"] | components["schemas"]["LoggerDestination"] | components["schemas"]["MysqlDestination"] | components["schemas"]["PostgresDestination"] | components["schemas"]["S3Destination"] | components["schemas"]["SqliteDestination"] | components["schemas"]["WebhookDestination"];
+        BuiltInSource: components["schemas"]["ClickhouseSource"] | components["schemas"]["DuckdbSource"] | components["schemas"]["DummySource"] | components["schemas"]["FileSource"] | components["schemas"]["ManifestSource"] | components["schemas"]["MysqlSource"] | components["schemas"]["PostgresSource"] | components["schemas"]["RestApiSource"] | components["schemas"]["S3Source"] | components["schemas"]["SqliteSource"];
+        BulkBuiltInSource: components["schemas"]["BulkClickhouseSource"] | components["schemas"]["BulkDuckdbSource"] | components["schemas"]["BulkDummySource"] | components["schemas"]["BulkFileSource"] | components["schemas"]["BulkManifestSource"] | components["schemas"]["BulkMysqlSource"] | components["schemas"]["BulkPostgresSource"] | components["schemas"]["BulkRestApiSource"] | components["schemas"]["BulkS3Source"] | components["schemas"]["BulkSqliteSource"];
+        BulkClickhouseSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "clickhouse";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["ClickhouseSourceSettings"];
+        };
         BulkCustomSourceReference: {
             /** @description The source_name of a custom source */
             name: string;
@@ -1910,6 +2375,15 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             };
+        };
+        BulkDuckdbSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "duckdb";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["DuckdbSourceSettings"];
         };
         BulkDummySource: {
             /**
@@ -1928,6 +2402,15 @@ export interface components {
             name: "file";
             authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
             config?: components["schemas"]["FileSourceSettings"];
+        };
+        BulkManifestSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "manifest";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["ManifestSourceSettings"];
         };
         BulkMysqlSource: {
             /**
@@ -1995,6 +2478,15 @@ export interface components {
             authentication?: components["schemas"]["NoAuthentication"];
             config?: components["schemas"]["PostgresSourceSettings"];
         };
+        BulkRestApiSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "rest_api";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["RestApiSourceSettings"];
+        };
         BulkS3Source: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2012,6 +2504,15 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        BulkSqliteSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "sqlite";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["SqliteSourceSettings"];
+        };
         CancelledRun: {
             /** @enum {string} */
             status: "cancelled";
@@ -2019,6 +2520,15 @@ export interface components {
         ChangePassword: {
             current_password: string;
             new_password: string;
+        };
+        ChangedField: {
+            /** @description Such as config.sync.cursor_field */
+            path: string;
+            /** @description Null where there was none, and for secrets */
+            before: unknown;
+            after: unknown;
+            /** @description It is a secret: only that it changes is told */
+            secret: boolean;
         };
         ChangedPipeline: {
             /** Format: uuid */
@@ -2034,11 +2544,51 @@ export interface components {
             /** @description Further consequences of the change; absent if there are none */
             notice?: string;
         };
+        ChangesProblem: {
+            /** @description JSON pointer into the request */
+            pointer: string;
+            message: string;
+            /** @description In code, from 1 */
+            line: number | null;
+            /** @description In code, from 0 */
+            column: number | null;
+        };
+        ChangesRefused: {
+            detail: string;
+            problems?: components["schemas"]["ChangesProblem"][];
+        };
+        ChangesRequest: {
+            objects: components["schemas"]["DesiredObjects"];
+            /**
+             * @description Delete what is not described
+             * @default false
+             */
+            prune?: boolean;
+            /**
+             * @description Only say what would be changed
+             * @default false
+             */
+            dry_run?: boolean;
+            /** @description Of the plan: if the organization has changed since, nothing is changed (409) */
+            base?: string;
+            /** @description Only this domain and its pipelines are concerned, also by prune */
+            domain?: string;
+        };
+        ChangesResult: {
+            changes: components["schemas"]["PlannedChange"][];
+            /** @description What would stop it; empty where it was applied */
+            problems: components["schemas"]["ChangesProblem"][];
+            /** @description Says which state of the organization was planned with */
+            base: string;
+            applied: boolean;
+        };
         CheckResult: {
             success: boolean;
             message: string;
         };
         CheckSource: {
+            /** @description Python; at most 512 KB */
+            code?: string | null;
             /** @description `type` and `params`; none where it is absent */
             authentication?: {
                 [key: string]: unknown;
@@ -2047,6 +2597,103 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             } | null;
+        };
+        ClickhouseDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "clickhouse";
+            config?: components["schemas"]["ClickhouseDestinationSettings"];
+        };
+        ClickhouseDestinationSettings: {
+            /**
+             * Format: password
+             * @description https://user:password@host:8443/database, or http:// for a server without TLS. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Port of the HTTP interface. Default 8443, or 8123 where `secure` is false. */
+            port?: number;
+            /** @description Name of the database. Default: default. */
+            database?: string;
+            /** @description Name of the user to log in as. Default: default. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the user.
+             */
+            password?: string;
+            /** @description HTTPS, with a certificate that a public authority has signed. False: plain HTTP, password included. Default: true. */
+            secure?: boolean;
+            /** @description Name of the table. Default: the last part of the stream. */
+            table?: string;
+            /**
+             * @description The server ends a statement that takes longer. 0: no limit of ours.
+             * @default 3600
+             */
+            statement_timeout_seconds?: number;
+        };
+        ClickhouseSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "clickhouse";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["ClickhouseSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        ClickhouseSourceSettings: {
+            /**
+             * Format: password
+             * @description https://user:password@host:8443/database, or http:// for a server without TLS. Replaces the separate settings below.
+             */
+            url?: string;
+            /** @description Host name or address of the server. */
+            host?: string;
+            /** @description Port of the HTTP interface. Default 8443, or 8123 where `secure` is false. */
+            port?: number;
+            /** @description Name of the database. Default: default. */
+            database?: string;
+            /** @description Name of the user to log in as. Default: default. */
+            user?: string;
+            /**
+             * Format: password
+             * @description Password of the user.
+             */
+            password?: string;
+            /** @description HTTPS, with a certificate that a public authority has signed. False: plain HTTP, password included. Default: true. */
+            secure?: boolean;
+            /**
+             * @description List only the tables and views of these databases. Empty: all that the user may see.
+             * @default []
+             */
+            databases?: string[];
+            /**
+             * @description Additional streams: a name and the SELECT that returns its rows.
+             * @default {}
+             */
+            queries?: {
+                [key: string]: string;
+            };
+            /**
+             * @description Read tables of engines that merge rows (ReplacingMergeTree and the like) with FINAL, so that rows which were replaced are not returned.
+             * @default true
+             */
+            final?: boolean;
+            /**
+             * @description Columns of the types String and FixedString that hold bytes instead of text.
+             * @default []
+             */
+            binary_columns?: string[];
+            /**
+             * @description The server ends a statement that takes longer. 0: no limit of ours.
+             * @default 0
+             */
+            statement_timeout_seconds?: number;
         };
         /** @description Either a source or a destination */
         ConnectorProbe: {
@@ -2058,6 +2705,11 @@ export interface components {
             destination?: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: uuid
+             * @description A pipeline that is being edited: a secret sent as ******** is the one that it has stored
+             */
+            pipeline_id?: string;
             /** @description Also check this stream: whether it exists and may be read; for a destination whether its table may be written. It may also be given in the source */
             stream?: string;
         };
@@ -2071,6 +2723,11 @@ export interface components {
             destination?: {
                 [key: string]: unknown;
             };
+            /**
+             * Format: uuid
+             * @description A pipeline that is being edited: a secret sent as ******** is the one that it has stored
+             */
+            pipeline_id?: string;
             /** @description The stream to describe; by default the first 100 */
             stream?: string;
             /** @description Also describe the streams */
@@ -2109,6 +2766,14 @@ export interface components {
             description?: string | null;
             /** @description `#RRGGBB` */
             color?: string | null;
+        };
+        CreateManifest: {
+            name: string;
+            /** @description Letters, digits, _ . and -; unique in the organization, also among custom sources */
+            source_name: string;
+            /** @description The YAML of a declarative manifest; at most 2 MB */
+            manifest: string;
+            description?: string | null;
         };
         CreatePipeline: {
             name: string;
@@ -2181,6 +2846,21 @@ export interface components {
             /** @description The link to send to them; its token is shown only here */
             invite_url: string;
         };
+        CreatedManifest: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            manifest: string;
+            /** @description The JSON Schema of its settings: `spec.connection_specification`; secrets have `airbyte_secret` */
+            settings_schema: {
+                [key: string]: unknown;
+            };
+        };
         CreatedWebhook: {
             /** Format: uuid */
             id: string;
@@ -2228,6 +2908,12 @@ export interface components {
             created_at: string;
             /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
+            /** @description The current one */
+            version: number;
+            /** Format: date-time */
+            changed_at: string;
+            /** @description How many pipelines name it as their source, counted to 10000 at most; those that use it through a saved source are not counted */
+            pipeline_count: number;
         };
         CustomSourceReference: {
             /** @description The source_name of a custom source */
@@ -2257,6 +2943,21 @@ export interface components {
             created_at: string;
             /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
+        };
+        /** @description What there should be. The name says which object is meant; a field that is absent has its default */
+        DesiredObjects: {
+            domains?: {
+                [key: string]: unknown;
+            }[];
+            sources?: {
+                [key: string]: unknown;
+            }[];
+            connections?: {
+                [key: string]: unknown;
+            }[];
+            pipelines?: {
+                [key: string]: unknown;
+            }[];
         };
         DestinationConnector: {
             name: string;
@@ -2310,6 +3011,42 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        DuckdbDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "duckdb";
+            config?: components["schemas"]["DuckdbDestinationSettings"];
+        };
+        DuckdbDestinationSettings: {
+            /** @description The name of the table. Default: the name of the stream. */
+            table?: string;
+        };
+        DuckdbSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "duckdb";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["DuckdbSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        DuckdbSourceSettings: {
+            /** @description The http or https address of the file. */
+            url?: string;
+            /** @description The id of a successful run of this organization whose output is the file. */
+            run_id?: string;
+            /**
+             * @description Additional streams: a name and the SELECT that returns its rows.
+             * @default {}
+             */
+            queries?: {
+                [key: string]: string;
+            };
+        };
         DummySource: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2346,6 +3083,25 @@ export interface components {
         Error: {
             detail: string;
         };
+        ExportResult: {
+            objects: components["schemas"]["ExportedObjects"];
+            /** @description Kinds that the caller may not read */
+            omitted: ("domains" | "sources" | "connections" | "pipelines")[];
+        };
+        ExportedObjects: {
+            domains?: {
+                [key: string]: unknown;
+            }[];
+            sources?: {
+                [key: string]: unknown;
+            }[];
+            connections?: {
+                [key: string]: unknown;
+            }[];
+            pipelines?: {
+                [key: string]: unknown;
+            }[];
+        };
         FileDestination: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -2380,8 +3136,10 @@ export interface components {
             stream: "rows";
         };
         FileSourceSettings: {
-            /** @description The http or https address of the file. */
+            /** @description The http or https address of the file. {a,b} and {01..12} after the host stand for several: they are read one after the other. */
             url?: string;
+            /** @description The same for several addresses: their files are read one after the other, in this order. */
+            urls?: string[];
             /** @description The id of a successful run of this organization whose output is read. */
             run_id?: string;
             /** @description The same for several runs: their outputs are read one after the other, in this order. */
@@ -2481,6 +3239,93 @@ export interface components {
         Login: {
             email: string;
             password: string;
+        };
+        Manifest: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            manifest: string;
+            /** @description The JSON Schema of its settings: `spec.connection_specification`; secrets have `airbyte_secret` */
+            settings_schema: {
+                [key: string]: unknown;
+            };
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        ManifestListItem: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            source_name: string;
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; a single read returns all */
+            streams: string[];
+            description: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The total number, which may be more than `streams` shows. Null: dynamic */
+            stream_count: number | null;
+            /** @description The current one */
+            version: number;
+            /** Format: date-time */
+            changed_at: string;
+            /** @description How many pipelines name it as their source, counted to 10000 at most; those that use it through a saved source are not counted */
+            pipeline_count: number;
+        };
+        ManifestSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "manifest";
+            authentication?: components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["ManifestSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        ManifestSourceSettings: {
+            /** @description The manifest, as YAML */
+            manifest: string;
+            /** @description What the manifest's `spec.connection_specification` asks for */
+            settings?: {
+                [key: string]: unknown;
+            };
+        };
+        ManifestValidation: {
+            /** @description Whether at least one stream runs */
+            valid: boolean;
+            /** @enum {string} */
+            runs: "whole" | "part" | "no";
+            errors: components["schemas"]["Finding"][];
+            /** @description The streams that do not run, and why */
+            warnings: components["schemas"]["Finding"][];
+            extracted_streams: string[] | null;
+            /** @description The JSON Schema of its settings: `spec.connection_specification`; secrets have `airbyte_secret` */
+            settings_schema: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ManifestVersion: {
+            version: number;
+            streams: string[];
+            created_by_name: string | null;
+            /** Format: date-time */
+            created_at: string;
+            manifest: string;
+        };
+        ManifestVersionListItem: {
+            version: number;
+            /** @description `dynamic`: they come from the system itself. At most the first 100, and 4 KB, of a custom source; a single read returns all */
+            streams: string[];
+            created_by_name: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The total number, which may be more than `streams` shows. Null: dynamic */
+            stream_count: number | null;
         };
         Me: {
             /** Format: uuid */
@@ -2733,6 +3578,8 @@ export interface components {
             error: string | null;
             /** Format: date-time */
             created_at: string;
+            /** @description Records passed to the destination that it did not refuse; 0 once the run has failed and left nothing there */
+            records_written: number;
             pipeline_name: string;
             /** Format: uuid */
             domain_id: string | null;
@@ -2758,6 +3605,44 @@ export interface components {
             config: components["schemas"]["PipelineConfig"];
             /** Format: date-time */
             updated_at: string | null;
+        };
+        PipelineActionResult: {
+            /** Format: uuid */
+            id: string;
+            ok: boolean;
+            /** @description What was done, or why not */
+            detail: string;
+        };
+        PipelineActions: {
+            /** @enum {string} */
+            action: "run" | "enable" | "disable" | "delete" | "move";
+            ids: string[];
+            /**
+             * Format: uuid
+             * @description With `move`: the domain, or null for none
+             */
+            domain_id?: string | null;
+        };
+        PipelineActivity: {
+            /** Format: uuid */
+            pipeline_id: string;
+            /** Format: date-time */
+            next_run_at: string | null;
+            /** Format: date-time */
+            last_success_at: string | null;
+            /** @description Newest first */
+            runs: {
+                /** Format: uuid */
+                id: string;
+                status: components["schemas"]["RunStatus"];
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                started_at: string | null;
+                /** Format: date-time */
+                finished_at: string | null;
+                records_written: number;
+            }[];
         };
         PipelineColumns: {
             /**
@@ -2816,9 +3701,13 @@ export interface components {
             domain_name: string | null;
             /** @description The source connector */
             source_name: string | null;
+            /** Format: uuid */
+            saved_source_id: string | null;
             stream: string;
             /** @description The destination connector */
             destination_name: string | null;
+            /** Format: uuid */
+            saved_destination_id: string | null;
             /** Format: date-time */
             next_run_at: string | null;
             last_run_status: components["schemas"]["RunStatus"] | null;
@@ -2826,6 +3715,28 @@ export interface components {
             last_run_at: string | null;
             /** Format: date-time */
             created_at: string;
+        };
+        PipelinePreview: {
+            /** @description False where the source could not be read; `error` says why */
+            success: boolean;
+            /** @description The first records after the choice of columns */
+            records: {
+                [key: string]: unknown;
+            }[];
+            /** @description The columns that the records are written to */
+            columns: {
+                /** @description In the destination */
+                name: string;
+                /** @description A column type of the platform */
+                type: string;
+                /** @description The type in the destination, if it has its own */
+                native_type: string | null;
+            }[];
+            /** @description What a run would change there, such as `adds column note text` */
+            changes: string[];
+            /** @description What would make a run fail, or lose something */
+            problems: string[];
+            error: string | null;
         };
         PipelineRunOptions: {
             /**
@@ -2844,7 +3755,18 @@ export interface components {
              */
             backoff_seconds?: number;
             /**
-             * @description Whether the records are kept as the output of the run, for RUN_RETENTION_DAYS. They are stored compressed, in a quarter to an eighth of their size as a rule, and what they take counts towards ORG_STORAGE_GB; the log of the run says how much that is. false: nothing of the data stays with the service after the run, and output_file is null.
+             * @description Where the run is executed. shared: by a worker that executes other runs too. pod: by a worker that is started for it and ends with it; refused unless the operator has set POD_CLASSES.
+             * @example pod
+             * @enum {string}
+             */
+            isolation?: "shared" | "pod";
+            /**
+             * @description With isolation pod: the class of machine, which decides on processors and memory. One of those in POD_CLASSES, which the operator sets.
+             * @example large
+             */
+            resources?: string;
+            /**
+             * @description Whether the records are kept as the output of the run, for RUN_RETENTION_DAYS. They are stored compressed, in a quarter to an eighth of their size as a rule, and what they take counts towards ORG_STORAGE_GB; the log of the run says how much that is. false: nothing of the data stays with the service after the run but what is quarantined, and output_file is null.
              * @example false
              */
             keep_output?: boolean;
@@ -2940,6 +3862,27 @@ export interface components {
              * @example true
              */
             allow_empty?: boolean;
+            /**
+             * @description When the destination refuses a record: fail fails the run, quarantine puts the record into the quarantine of the run, with the reason, and loads the rest. Not every destination can do that.
+             * @example quarantine
+             * @enum {string}
+             */
+            on_error?: "fail" | "quarantine";
+            /**
+             * @description With quarantine: the run fails if a larger share of the records it read was refused. Checked with every refused record, then of at least 10,000 records, and exactly before the run is published.
+             * @example 0.05
+             */
+            max_error_share?: number;
+        };
+        PlannedChange: {
+            /** @enum {string} */
+            kind: "domain" | "source" | "connection" | "pipeline";
+            name: string;
+            /** @enum {string} */
+            action: "create" | "change" | "replace" | "delete";
+            fields: components["schemas"]["ChangedField"][];
+            /** @description What it means for runs, state and tables */
+            effects: string[];
         };
         PostgresDestination: {
             /**
@@ -3073,6 +4016,16 @@ export interface components {
              */
             wait_for_writers_seconds?: number;
         };
+        PreviewPipeline: {
+            config: components["schemas"]["PipelineConfig"];
+            /** @description 10 unless given */
+            max_records?: number;
+            /**
+             * Format: uuid
+             * @description A pipeline that is being edited: a secret sent as ******** is the one that it has stored
+             */
+            pipeline_id?: string;
+        };
         PreviewRecord: {
             id: string;
             /** @description The record */
@@ -3113,6 +4066,29 @@ export interface components {
             /** @default 10 */
             max_records?: number;
         };
+        QueryOutput: {
+            /** @description One statement that reads: SELECT, WITH, DESCRIBE, SUMMARIZE, EXPLAIN. The output is the table `output` */
+            sql: string;
+            /**
+             * @description `json` unless given
+             * @enum {string}
+             */
+            format?: "json" | "csv";
+            /** @description The most rows to return; 1000 unless given */
+            limit?: number;
+        };
+        QueryResult: {
+            columns: {
+                name: string;
+                /** @description A column type of the platform: int64, decimal(18,2), text, timestamptz, json, … */
+                type: string;
+            }[];
+            /** @description One array per row, in the order of the columns. Numbers have all of their digits */
+            rows: unknown[][];
+            /** @description There are more rows than were returned */
+            truncated: boolean;
+            execution_time_ms: number;
+        };
         RedirectUrl: {
             /**
              * Format: uri
@@ -3131,6 +4107,378 @@ export interface components {
             organization_name?: string;
             /** @description Joins the organization that sent the invitation, with the invited role */
             invitation_token?: string;
+        };
+        Replay: {
+            /** @description Load into this destination instead: `name` and `config`, or `saved_connector_id` */
+            destination?: {
+                [key: string]: unknown;
+            };
+        };
+        RestApiSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "rest_api";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config: components["schemas"]["RestApiSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        RestApiSourceSettings: {
+            client: {
+                /** @description The http or https address that paths are appended to. */
+                base_url: string;
+                /** @description Headers of every request. */
+                headers?: {
+                    [key: string]: string | number | boolean;
+                };
+                auth?: {
+                    /** @description bearer (the default), api_key, http_basic or oauth2_client_credentials. */
+                    type?: string;
+                    /**
+                     * Format: password
+                     * @description bearer: the token.
+                     */
+                    token?: string;
+                    /**
+                     * Format: password
+                     * @description api_key: the key.
+                     */
+                    api_key?: string;
+                    /** @description api_key: the name of the header or parameter. Default: Authorization. */
+                    name?: string;
+                    /** @description api_key: header (the default), query, param or cookie. */
+                    location?: string;
+                    /** @description http_basic: the user. */
+                    username?: string;
+                    /**
+                     * Format: password
+                     * @description http_basic: the password.
+                     */
+                    password?: string;
+                    /** @description oauth2_client_credentials: the address that issues tokens. */
+                    access_token_url?: string;
+                    /** @description oauth2_client_credentials: the client. */
+                    client_id?: string;
+                    /**
+                     * Format: password
+                     * @description oauth2_client_credentials: its secret.
+                     */
+                    client_secret?: string;
+                    /** @description oauth2_client_credentials: more fields of the token request, such as scope. */
+                    access_token_request_data?: {
+                        [key: string]: string | number | boolean | null;
+                    };
+                    /** @description oauth2_client_credentials: seconds, where the answer does not say. Default: 3600. */
+                    default_token_expiration?: number;
+                };
+                paginator?: string | {
+                    /** @description json_link, header_link, header_cursor, cursor, offset, page_number, single_page or auto. */
+                    type: string;
+                    next_url_path?: string | null;
+                    /** @description header_link: the relation in the Link header. Default: next. */
+                    links_next_key?: string;
+                    /** @description header_cursor: the header that holds the cursor. Default: next. */
+                    cursor_key?: string;
+                    cursor_path?: string | null;
+                    /** @description cursor, header_cursor: the parameter that carries the cursor. Default: cursor. */
+                    cursor_param?: string;
+                    /** @description cursor: the path in the JSON body of the request that carries the cursor. */
+                    cursor_body_path?: string;
+                    /** @description offset: the number of records in a page. */
+                    limit?: number;
+                    offset?: number | null;
+                    /** @description offset: the parameter for the offset. Default: offset. */
+                    offset_param?: string;
+                    /** @description offset: the path in the JSON body of the request for the offset. */
+                    offset_body_path?: string;
+                    /** @description offset: the parameter for the limit. Default: limit. */
+                    limit_param?: string;
+                    /** @description offset: the path in the JSON body of the request for the limit. */
+                    limit_body_path?: string;
+                    maximum_offset?: number | null;
+                    base_page?: number | null;
+                    page?: number | null;
+                    /** @description page_number: the parameter for the number. Default: page. */
+                    page_param?: string;
+                    /** @description page_number: the path in the JSON body of the request for the number. */
+                    page_body_path?: string;
+                    maximum_page?: number | null;
+                    total_path?: string | null;
+                    has_more_path?: string | null;
+                    stop_after_empty_page?: boolean | null;
+                } | null;
+            };
+            resource_defaults?: {
+                endpoint?: string | {
+                    /** @description The path below base_url, or a whole address. May hold placeholders: {resources.parent.field}. */
+                    path?: string;
+                    /** @description GET (the default), POST, PUT, PATCH or DELETE. */
+                    method?: string;
+                    /** @description Parameters of the address. */
+                    params?: {
+                        [key: string]: unknown;
+                    };
+                    headers?: {
+                        [key: string]: string | number | boolean | null;
+                    };
+                    /** @description The JSON body of the request. */
+                    json?: unknown;
+                    /** @description Another body: a text, or an object that is sent as a form. */
+                    data?: unknown;
+                    paginator?: string | {
+                        /** @description json_link, header_link, header_cursor, cursor, offset, page_number, single_page or auto. */
+                        type: string;
+                        next_url_path?: string | null;
+                        /** @description header_link: the relation in the Link header. Default: next. */
+                        links_next_key?: string;
+                        /** @description header_cursor: the header that holds the cursor. Default: next. */
+                        cursor_key?: string;
+                        cursor_path?: string | null;
+                        /** @description cursor, header_cursor: the parameter that carries the cursor. Default: cursor. */
+                        cursor_param?: string;
+                        /** @description cursor: the path in the JSON body of the request that carries the cursor. */
+                        cursor_body_path?: string;
+                        /** @description offset: the number of records in a page. */
+                        limit?: number;
+                        offset?: number | null;
+                        /** @description offset: the parameter for the offset. Default: offset. */
+                        offset_param?: string;
+                        /** @description offset: the path in the JSON body of the request for the offset. */
+                        offset_body_path?: string;
+                        /** @description offset: the parameter for the limit. Default: limit. */
+                        limit_param?: string;
+                        /** @description offset: the path in the JSON body of the request for the limit. */
+                        limit_body_path?: string;
+                        maximum_offset?: number | null;
+                        base_page?: number | null;
+                        page?: number | null;
+                        /** @description page_number: the parameter for the number. Default: page. */
+                        page_param?: string;
+                        /** @description page_number: the path in the JSON body of the request for the number. */
+                        page_body_path?: string;
+                        maximum_page?: number | null;
+                        total_path?: string | null;
+                        has_more_path?: string | null;
+                        stop_after_empty_page?: boolean | null;
+                    } | null;
+                    data_selector?: string | null;
+                    incremental?: {
+                        /** @description The path of the cursor in a record. */
+                        cursor_path: string;
+                        initial_value?: string | number | boolean | null;
+                        /** @description How the value is sent: epoch_seconds, epoch_milliseconds, iso, date, integer or string. */
+                        convert?: string;
+                        /** @description How much of the past is read again: seconds of a time, days of a date, units of a number. */
+                        lag?: number;
+                        /**
+                         * @description desc: pages are read until a record is older than the last run.
+                         * @enum {string}
+                         */
+                        row_order?: "asc" | "desc";
+                        /**
+                         * @description A record without the cursor: an error (the default), kept or left out.
+                         * @enum {string}
+                         */
+                        on_cursor_value_missing?: "raise" | "include" | "exclude";
+                        /** @enum {string} */
+                        range_start?: "closed" | "open";
+                        /** @enum {string} */
+                        range_end?: "open" | "closed";
+                        end_value?: string | number | boolean | null;
+                        /** @description The parameter that carries the start. */
+                        start_param?: string;
+                        /** @description The parameter that carries the end. */
+                        end_param?: string;
+                    };
+                    response_actions?: {
+                        status_code?: number | string;
+                        /** @description A text that the body contains. */
+                        content?: string;
+                        /**
+                         * @description ignore: the page is empty and the last; retry: send it again; fail: end with an error.
+                         * @enum {string}
+                         */
+                        action: "ignore" | "retry" | "fail";
+                    }[];
+                };
+                primary_key?: string | string[];
+                /**
+                 * @description Only a hint: config.sync of the pipeline decides.
+                 * @enum {string}
+                 */
+                write_disposition?: "append" | "replace" | "merge" | "skip";
+                include_from_parent?: string[];
+                processing_steps?: {
+                    filter?: {
+                        /** @description The path of the field. */
+                        field: string;
+                        equals?: string | number | boolean | null;
+                        not_equals?: string | number | boolean | null;
+                        in?: (string | number | boolean | null)[];
+                        not_in?: (string | number | boolean | null)[];
+                        greater_than?: string | number;
+                        less_than?: string | number;
+                        exists?: boolean;
+                    };
+                    map?: {
+                        rename?: {
+                            [key: string]: string;
+                        };
+                        remove?: string[];
+                        select?: string[];
+                        set?: {
+                            [key: string]: string | number | boolean | null;
+                        };
+                    };
+                    yield_map?: {
+                        /** @description The path of a list: each of its objects becomes a record. */
+                        explode: string;
+                        keep?: string[];
+                    };
+                }[];
+                /** @description Accepted and without effect: requests are sent ahead by themselves. */
+                parallelized?: boolean;
+            };
+            /** @description One stream each: a name that is also the path, or an object. */
+            resources: (string | {
+                /** @description The name of the stream. */
+                name: string;
+                endpoint?: string | {
+                    /** @description The path below base_url, or a whole address. May hold placeholders: {resources.parent.field}. */
+                    path?: string;
+                    /** @description GET (the default), POST, PUT, PATCH or DELETE. */
+                    method?: string;
+                    /** @description Parameters of the address. */
+                    params?: {
+                        [key: string]: unknown;
+                    };
+                    headers?: {
+                        [key: string]: string | number | boolean | null;
+                    };
+                    /** @description The JSON body of the request. */
+                    json?: unknown;
+                    /** @description Another body: a text, or an object that is sent as a form. */
+                    data?: unknown;
+                    paginator?: string | {
+                        /** @description json_link, header_link, header_cursor, cursor, offset, page_number, single_page or auto. */
+                        type: string;
+                        next_url_path?: string | null;
+                        /** @description header_link: the relation in the Link header. Default: next. */
+                        links_next_key?: string;
+                        /** @description header_cursor: the header that holds the cursor. Default: next. */
+                        cursor_key?: string;
+                        cursor_path?: string | null;
+                        /** @description cursor, header_cursor: the parameter that carries the cursor. Default: cursor. */
+                        cursor_param?: string;
+                        /** @description cursor: the path in the JSON body of the request that carries the cursor. */
+                        cursor_body_path?: string;
+                        /** @description offset: the number of records in a page. */
+                        limit?: number;
+                        offset?: number | null;
+                        /** @description offset: the parameter for the offset. Default: offset. */
+                        offset_param?: string;
+                        /** @description offset: the path in the JSON body of the request for the offset. */
+                        offset_body_path?: string;
+                        /** @description offset: the parameter for the limit. Default: limit. */
+                        limit_param?: string;
+                        /** @description offset: the path in the JSON body of the request for the limit. */
+                        limit_body_path?: string;
+                        maximum_offset?: number | null;
+                        base_page?: number | null;
+                        page?: number | null;
+                        /** @description page_number: the parameter for the number. Default: page. */
+                        page_param?: string;
+                        /** @description page_number: the path in the JSON body of the request for the number. */
+                        page_body_path?: string;
+                        maximum_page?: number | null;
+                        total_path?: string | null;
+                        has_more_path?: string | null;
+                        stop_after_empty_page?: boolean | null;
+                    } | null;
+                    data_selector?: string | null;
+                    incremental?: {
+                        /** @description The path of the cursor in a record. */
+                        cursor_path: string;
+                        initial_value?: string | number | boolean | null;
+                        /** @description How the value is sent: epoch_seconds, epoch_milliseconds, iso, date, integer or string. */
+                        convert?: string;
+                        /** @description How much of the past is read again: seconds of a time, days of a date, units of a number. */
+                        lag?: number;
+                        /**
+                         * @description desc: pages are read until a record is older than the last run.
+                         * @enum {string}
+                         */
+                        row_order?: "asc" | "desc";
+                        /**
+                         * @description A record without the cursor: an error (the default), kept or left out.
+                         * @enum {string}
+                         */
+                        on_cursor_value_missing?: "raise" | "include" | "exclude";
+                        /** @enum {string} */
+                        range_start?: "closed" | "open";
+                        /** @enum {string} */
+                        range_end?: "open" | "closed";
+                        end_value?: string | number | boolean | null;
+                        /** @description The parameter that carries the start. */
+                        start_param?: string;
+                        /** @description The parameter that carries the end. */
+                        end_param?: string;
+                    };
+                    response_actions?: {
+                        status_code?: number | string;
+                        /** @description A text that the body contains. */
+                        content?: string;
+                        /**
+                         * @description ignore: the page is empty and the last; retry: send it again; fail: end with an error.
+                         * @enum {string}
+                         */
+                        action: "ignore" | "retry" | "fail";
+                    }[];
+                };
+                primary_key?: string | string[];
+                /**
+                 * @description Only a hint: config.sync of the pipeline decides.
+                 * @enum {string}
+                 */
+                write_disposition?: "append" | "replace" | "merge" | "skip";
+                include_from_parent?: string[];
+                processing_steps?: {
+                    filter?: {
+                        /** @description The path of the field. */
+                        field: string;
+                        equals?: string | number | boolean | null;
+                        not_equals?: string | number | boolean | null;
+                        in?: (string | number | boolean | null)[];
+                        not_in?: (string | number | boolean | null)[];
+                        greater_than?: string | number;
+                        less_than?: string | number;
+                        exists?: boolean;
+                    };
+                    map?: {
+                        rename?: {
+                            [key: string]: string;
+                        };
+                        remove?: string[];
+                        select?: string[];
+                        set?: {
+                            [key: string]: string | number | boolean | null;
+                        };
+                    };
+                    yield_map?: {
+                        /** @description The path of a list: each of its objects becomes a record. */
+                        explode: string;
+                        keep?: string[];
+                    };
+                }[];
+                /** @description Accepted and without effect: requests are sent ahead by themselves. */
+                parallelized?: boolean;
+                /** @description False: not a stream, only a parent of others. */
+                selected?: boolean;
+            })[];
+            /** @description How many requests may be under way. Default: 4. */
+            requests_at_once?: number;
         };
         /** @enum {string} */
         Role: "viewer" | "member" | "admin" | "owner";
@@ -3155,9 +4503,11 @@ export interface components {
             /** @description Version of the custom source that was used */
             source_version: number | null;
             records_read: number;
-            /** @description Records passed to the destination; 0 once the run has failed and left nothing there */
+            /** @description Records passed to the destination that it did not refuse; 0 once the run has failed and left nothing there */
             records_written: number;
             bytes_written: number;
+            /** @description Records that the destination refused (config.sync.on_error) */
+            records_quarantined: number;
         };
         RunConfig: {
             /** @description source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved */
@@ -3166,6 +4516,18 @@ export interface components {
             } | null;
             /** @description Why it could not be resolved */
             problem: string | null;
+        };
+        RunDay: {
+            /** Format: date */
+            day: string;
+            /** @description Runs that were triggered on this day */
+            runs: number;
+            succeeded: number;
+            failed: number;
+            cancelled: number;
+            /** @description What they have written */
+            records: number;
+            bytes: number;
         };
         RunListItem: {
             /** Format: uuid */
@@ -3184,9 +4546,22 @@ export interface components {
         };
         RunLogs: {
             logs: string;
+            /** @description The number of each line, with q, level, before, limit or tail */
+            numbers: number[] | null;
+            /** @description There are earlier lines: give the first number as `before` */
+            more: boolean;
         };
         /** @enum {string} */
         RunStatus: "pending" | "running" | "success" | "failed" | "cancelled";
+        RunTimeline: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            now: string;
+            /** Format: date-time */
+            to: string;
+            pipelines: components["schemas"]["TimelinePipeline"][];
+        };
         S3Destination: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -3436,6 +4811,37 @@ export interface components {
             /** @description The total number, which may be more than `streams` shows. Null: dynamic */
             stream_count: number | null;
             auth_types: string[];
+            /** @description Of a source that your organization has written; null: built in */
+            language: ("python" | "manifest") | null;
+        };
+        SqliteDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "sqlite";
+            config?: components["schemas"]["SqliteDestinationSettings"];
+        };
+        SqliteDestinationSettings: {
+            /** @description The name of the table. Default: the name of the stream. */
+            table?: string;
+        };
+        SqliteSource: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "sqlite";
+            authentication?: components["schemas"]["ApiKeyAuthentication"] | components["schemas"]["BearerAuthentication"] | components["schemas"]["BasicAuthentication"] | components["schemas"]["Oauth2ClientCredentialsAuthentication"] | components["schemas"]["Oauth2RefreshTokenAuthentication"] | components["schemas"]["NoAuthentication"];
+            config?: components["schemas"]["SqliteSourceSettings"];
+            /** @description The stream to read. */
+            stream: string;
+        };
+        SqliteSourceSettings: {
+            /** @description The http or https address of the file. */
+            url?: string;
+            /** @description The id of a successful run of this organization whose output is the file. */
+            run_id?: string;
         };
         StreamsResult: {
             success: boolean;
@@ -3463,6 +4869,45 @@ export interface components {
             /** Format: uuid */
             organization_id: string;
         };
+        TimelineBar: {
+            /** Format: uuid */
+            id: string;
+            status: components["schemas"]["RunStatus"];
+            /** Format: date-time */
+            started_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+            /** @description Runs that begin within the same ten minutes are one entry, with the id and status of the one that matters most */
+            runs: number;
+        };
+        TimelinePipeline: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: uuid */
+            domain_id: string | null;
+            source_name: string | null;
+            stream: string;
+            destination_name: string | null;
+            /** Format: uuid */
+            saved_source_id: string | null;
+            /** Format: uuid */
+            saved_destination_id: string | null;
+            enabled: boolean;
+            /** Format: uuid */
+            last_run_id: string | null;
+            last_run_status: components["schemas"]["RunStatus"] | null;
+            /** Format: date-time */
+            last_run_at: string | null;
+            last_error: string | null;
+            /** @description If its last run failed: how often it has failed since its last success, counted to 100 */
+            failures: number;
+            runs: components["schemas"]["TimelineBar"][];
+            /** @description Of its schedule, at most 24 */
+            next_times: string[];
+            /** @description It is scheduled more often than `next_times` has room for */
+            more_times: boolean;
+        };
         TransferOwnership: {
             /** Format: uuid */
             user_id: string;
@@ -3489,6 +4934,12 @@ export interface components {
             /** @description `#RRGGBB` */
             color?: string | null;
         };
+        UpdateManifest: {
+            name?: string;
+            /** @description The YAML of a declarative manifest; at most 2 MB */
+            manifest?: string;
+            description?: string | null;
+        };
         UpdateMe: {
             name: string;
         };
@@ -3505,6 +4956,8 @@ export interface components {
             enabled?: boolean;
             /** Format: uuid */
             domain_id?: string | null;
+            /** @description Change nothing; answer with what the pipeline would be */
+            dry_run?: boolean;
         };
         UpdateRole: {
             role: components["schemas"]["Role"];
@@ -3528,6 +4981,10 @@ export interface components {
             /** @description Absent: true */
             enabled?: boolean;
         };
+        ValidateManifest: {
+            /** @description The YAML of a declarative manifest; at most 2 MB */
+            manifest: string;
+        };
         ValidateSource: {
             /** @description Python; at most 512 KB */
             code: string;
@@ -3538,6 +4995,10 @@ export interface components {
             warnings: components["schemas"]["Finding"][];
             extracted_source_name: string | null;
             extracted_streams: string[] | null;
+            /** @description The JSON Schema of its settings, from the type hints; null where the code is not valid */
+            settings_schema: {
+                [key: string]: unknown;
+            } | null;
             extracted_schema: {
                 config_class_name: string | null;
                 config_fields: {
@@ -3589,6 +5050,62 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             finished_at: string | null;
+        };
+        WebhookDestination: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            name: "webhook";
+            config: components["schemas"]["WebhookDestinationSettings"];
+        };
+        WebhookDestinationSettings: {
+            /** @description Where batches are sent. Use https; put keys into headers, not into the address. */
+            url: string;
+            /**
+             * @description The HTTP method.
+             * @default POST
+             * @enum {string}
+             */
+            method?: "POST" | "PUT";
+            /**
+             * @description Headers of every request, such as Authorization. Their values are secrets.
+             * @default {}
+             */
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: password
+             * @description Signs every request (HMAC-SHA256 in X-Sluice-Signature). At least 16 characters.
+             */
+            secret?: string;
+            /**
+             * @description json: an object with the array `records`. ndjson: one record per line.
+             * @default json
+             * @enum {string}
+             */
+            format?: "json" | "ndjson";
+            /**
+             * @description The most records of a request.
+             * @default 100
+             */
+            batch_records?: number;
+            /**
+             * @description The most bytes of records in a request. A record that is larger is sent alone.
+             * @default 1048576
+             */
+            batch_bytes?: number;
+            /**
+             * @description How long the receiver may take to answer.
+             * @default 30
+             */
+            timeout_seconds?: number;
+            /**
+             * @description How often a request is sent that gets no answer, or one that may pass (408, 425, 429, 5xx).
+             * @default 5
+             */
+            max_attempts?: number;
         };
         WritePipelineState: {
             /** @description What it looks like depends on the source; docs/incremental.md has examples */
@@ -4250,6 +5767,40 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    postPipelinesByIdBackfill: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Backfill"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggeredRun"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getPipelinesByIdRuns: {
         parameters: {
             query?: {
@@ -4314,6 +5865,36 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesActivity: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids of pipelines with commas between them. Those that you may not see are left out */
+                ids: string;
+                /** @description How many runs of each pipeline; up to 2000 of all together */
+                runs?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineActivity"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -4455,6 +6036,14 @@ export interface operations {
             query?: {
                 /** @description Only the last lines */
                 tail?: number;
+                /** @description Only lines with this text, in upper or lower case */
+                q?: string;
+                /** @description Only lines of this level and of those above it */
+                level?: "debug" | "info" | "warn" | "error";
+                /** @description Only lines with a lower number */
+                before?: number;
+                /** @description Only the last lines of those that match; 1000 unless given, with q, level or before */
+                limit?: number;
             };
             header?: never;
             path: {
@@ -4505,6 +6094,35 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunsEvents: {
+        parameters: {
+            query?: {
+                /** @description The stream ends after this time. Absent: it does not */
+                seconds?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An event stream */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
@@ -4649,6 +6267,225 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             416: components["responses"]["RangeNotSatisfiable"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdQuarantine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lines of `{record, reason}` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": Blob;
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesRunsByRunIdQuarantineResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggeredRun"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesRunsByRunIdReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Replay"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TriggeredRun"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunsTimeline: {
+        parameters: {
+            query?: {
+                /** @description The most pipelines to return */
+                pipelines?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTimeline"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunsDays: {
+        parameters: {
+            query?: {
+                days?: number;
+                /** @description Where a day begins: an IANA name such as Europe/Berlin */
+                timezone?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunDay"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesRunsByRunIdQuery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QueryOutput"];
+            };
+        };
+        responses: {
+            /** @description The rows */
+            200: {
+                headers: {
+                    /** @description As CSV: whether there are more rows */
+                    "X-Truncated"?: "true" | "false";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryResult"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getPipelinesRunsByRunIdOutputSample: {
+        parameters: {
+            query?: {
+                rows?: number;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueryResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -5614,6 +7451,8 @@ export interface operations {
             400: components["responses"]["InvalidInput"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -5646,6 +7485,8 @@ export interface operations {
             400: components["responses"]["InvalidInput"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["Internal"];
@@ -6397,6 +8238,295 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    postManifestsValidate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ValidateManifest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManifestValidation"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getManifests: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManifestListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postManifests: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateManifest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedManifest"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getManifestsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Manifest"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putManifestsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateManifest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Manifest"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteManifestsById: {
+        parameters: {
+            query?: {
+                /** @description Delete it only if no pipeline uses it; otherwise 409 */
+                if_unused?: boolean;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description It is in use, and `if_unused` was given */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InUse"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getManifestsByIdVersions: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManifestVersionListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getManifestsByIdVersionsByVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ManifestVersion"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getManifestsByIdPipelines: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineListItem"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     getPipelines: {
         parameters: {
             query?: {
@@ -6823,6 +8953,148 @@ export interface operations {
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesPreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewPipeline"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelinePreview"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postPipelinesActions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PipelineActions"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PipelineActionResult"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChangesRequest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesResult"];
+                };
+            };
+            /** @description Nothing was changed */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesRefused"];
+                };
+            };
+            401: components["responses"]["Unauthenticated"];
+            /** @description Nothing was changed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangesRefused"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getChangesExport: {
+        parameters: {
+            query?: {
+                /** @description Only this domain, by its name, with what its pipelines use */
+                domain?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportResult"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };

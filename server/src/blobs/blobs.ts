@@ -5,7 +5,7 @@
 import type { Readable } from 'node:stream'
 
 export interface BlobWriter {
-  /** Resolves when more may be written. */
+  /** Resolves when more may be written. The chunk may be used again when the next call has resolved. */
   write(chunk: Uint8Array): Promise<void>
   finish(): Promise<{ size: number }>
   abort(): Promise<void>

@@ -2,6 +2,7 @@
  * Guards disk space. Tenant data can be arbitrarily large, and a full disk stops the database and everything that
  * depends on it. So writing tenant data is stopped first.
  */
+import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 
 export const KEPT_FREE_BYTES = 256 * 1024 * 1024
@@ -24,8 +25,19 @@ async function requireSpace(folder: string, keep: number): Promise<void> {
   // A file system that does not report free space is not limited.
   const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: Number.POSITIVE_INFINITY, bsize: 1 }))
   const free = bavail * bsize
-  if (free < keep)
-    throw new DiskFull(
-      `The disk has only ${Math.round(free / 1024 / 1024)} MB left, which the service reserves for itself; an operator has to free space`,
-    )
+  if (free < keep) throw new DiskFull(explainLowSpace(free))
+}
+
+export function explainLowSpace(free: number): string {
+  return `The disk has only ${Math.round(free / 1024 / 1024)} MB left, which the service reserves for itself; an operator has to free space`
+}
+
+/** Infinity for a file system that does not report it. */
+export function findFreeBytes(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
 }

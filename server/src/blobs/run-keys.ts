@@ -19,6 +19,10 @@ export const logKey = (run: RunIdentity): string => `${runPrefix(run)}log.json.g
 /** The key of an output that a conversion wrote, which replaces the stage. Compressed, it gets the ending of a part. */
 export const convertedKey = (prefix: string, attempt: number): string => `${prefix}${attempt}-output.part`
 
+/** The key of a part of the quarantine. */
+export const quarantineKey = (prefix: string, attempt: number, number: number): string =>
+  `${prefix}${attempt}-q${number}.part`
+
 export const isConverted = (key: string): boolean => /-output\.part(\.zst)?$/.test(key)
 
 const PART_NAME = /^[\w-]+\.part(\.zst)?$/

@@ -5,7 +5,15 @@
 import { Readable } from 'node:stream'
 import { Agent, request } from 'undici'
 import { OperatorError } from '../errors.ts'
-import { createS3Client, drain, type S3Client, S3Error, type S3Request, S3Unavailable } from '../s3/client.ts'
+import {
+  type CredentialSource,
+  createS3Client,
+  drain,
+  type S3Client,
+  S3Error,
+  type S3Request,
+  S3Unavailable,
+} from '../s3/client.ts'
 import { listObjects } from '../s3/listing.ts'
 import { abortStaleUploads, createObjectWriter, deleteObjects, putObject } from '../s3/upload.ts'
 import { checkKey, checkPrefix } from './blob-keys.ts'
@@ -16,8 +24,10 @@ export interface S3BlobOptions {
   region: string
   bucket: string
   prefix: string
+  /** Empty if `credentials` gives the keys. */
   accessKeyId: string
   secretAccessKey: string
+  credentials?: CredentialSource
   patienceMs?: number | undefined
 }
 
@@ -116,7 +126,8 @@ function openClient(options: S3BlobOptions): S3Client {
     const answer = await request(url, { method, headers, dispatcher, ...(body === undefined ? {} : { body }) })
     return { status: answer.statusCode, headers: answer.headers, body: answer.body }
   }
-  return createS3Client(options, { transport, patienceMs })
+  const { credentials } = options
+  return createS3Client(options, { transport, patienceMs, ...(credentials && { credentials }) })
 }
 
 /** The client's failure as one of the blob store. */

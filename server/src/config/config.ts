@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import path from 'node:path'
 import { OperatorError } from '../errors.ts'
 import { Refused, type Setting } from './setting-kinds.ts'
-import { clientSettings, settings } from './settings.ts'
+import { settings } from './settings.ts'
 
 export class ConfigError extends OperatorError {
   readonly problems: string[]
@@ -20,13 +20,10 @@ export class ConfigError extends OperatorError {
 }
 
 type Settings = typeof settings
-type ClientSettings = typeof clientSettings
 type Value<S> = S extends { parse: (text: string) => infer T; default: infer D }
   ? T | (undefined extends D ? undefined : never)
   : never
 type Environment = { -readonly [K in keyof Settings]: Value<Settings[K]> }
-
-export type ClientConfig = { [K in keyof ClientSettings]: Value<ClientSettings[K]> }
 
 export interface Config extends Environment {
   /** Absolute. */
@@ -63,10 +60,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
     if (!config.IDP_ISSUER && !plain)
       problems.push('IDP_ISSUER: is not set; set it, or all of IDP_AUTHORIZE_URL, IDP_TOKEN_URL and IDP_USERINFO_URL')
   }
-  if (config.BLOB_URL?.startsWith('s3:')) {
-    for (const name of ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const)
-      if (!config[name]) problems.push(`${name}: is not set; it is required with an s3 BLOB_URL`)
-  }
+  checkBucketKeys(config, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
   config.DATA_DIR = path.resolve(config.DATA_DIR)
@@ -74,12 +68,14 @@ export function readConfig(env: Record<string, string | undefined> = process.env
   return completeAddresses({ ...config, given, instance: `${hostname()}:${process.pid}` }, config.PORT)
 }
 
-/** The settings of commands that call a service. */
-export function readClientConfig(env: Record<string, string | undefined> = process.env): ClientConfig {
-  const problems: string[] = []
-  const config = readValues(clientSettings, env, problems)
-  if (problems.length > 0) throw new ConfigError(problems)
-  return config as unknown as ClientConfig
+function checkBucketKeys(config: Config, problems: string[]): void {
+  if (!config.BLOB_URL?.startsWith('s3:')) return
+  const ambient = config.S3_CREDENTIALS === 'ambient'
+  for (const name of ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'] as const) {
+    if (!ambient && !config[name])
+      problems.push(`${name}: is not set; it is required with an s3 BLOB_URL, unless S3_CREDENTIALS is ambient`)
+    if (ambient && config[name]) problems.push(`${name}: is set, but S3_CREDENTIALS is ambient; remove one of them`)
+  }
 }
 
 function readValues(

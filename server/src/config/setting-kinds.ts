@@ -1,5 +1,6 @@
 /** The kinds of settings: how each is parsed, and what is allowed. */
 
+import { splitServers } from '../database/server-list.ts'
 import { parseRange } from '../egress/addresses.ts'
 import { parseAllow } from '../egress/allow-list.ts'
 
@@ -56,6 +57,16 @@ export function url(...protocols: string[]): Pick<Setting<string>, 'parse' | 'al
   }
 }
 
+/** Like libpq it may list several servers. */
+export const databaseUrl: Pick<Setting<string>, 'parse' | 'allowed'> = {
+  allowed: 'an address that begins with postgres:// or postgresql://',
+  parse(value) {
+    if (splitServers(value) === null)
+      throw new Refused(`${databaseUrl.allowed}, such as postgres://user:password@host:5432/database`)
+    return value.replace(/\/+$/, '')
+  },
+}
+
 export const optional = <T>(setting: Pick<Setting<T>, 'parse' | 'allowed'>) =>
   ({ ...setting, default: undefined }) as Pick<Setting<T | undefined>, 'parse' | 'allowed' | 'default'>
 
@@ -88,6 +99,20 @@ export const moduleList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
     const wrong = names.filter((name) => !MODULE.test(name))
     if (wrong.length > 0)
       throw new Refused(`${moduleList.allowed} (${wrong.map((name) => `"${name}"`).join(', ')} is not a module name)`)
+    return [...new Set(names)]
+  },
+}
+
+/** A class is a label of Kubernetes objects too. `shared` is what has none. */
+const CLASS = /^[a-z]([a-z0-9-]{0,28}[a-z0-9])?$/
+
+export const classList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of names of lower-case letters, digits and hyphens, at most 30 characters each',
+  parse(value) {
+    const names = list.parse(value)
+    const wrong = names.filter((name) => !CLASS.test(name) || name === 'shared')
+    if (wrong.length > 0)
+      throw new Refused(`${classList.allowed} (${wrong.map((name) => `"${name}"`).join(', ')} cannot be one)`)
     return [...new Set(names)]
   },
 }

@@ -6,6 +6,8 @@ import {
   addressList,
   allowList,
   atLeast,
+  classList,
+  databaseUrl,
   integer,
   keyRing,
   moduleList,
@@ -15,6 +17,9 @@ import {
   text,
   url,
 } from './setting-kinds.ts'
+
+/** These come with the machine, so none is refused where it is not used. */
+const AMBIENT = 'With S3_CREDENTIALS=ambient:'
 
 export const settings = {
   HOST: { ...text('an address or host name'), default: '127.0.0.1', about: 'Address the service listens on.' },
@@ -36,11 +41,11 @@ export const settings = {
     about: 'Folder for all stored data: the embedded database, blobs and generated secrets.',
   },
   DATABASE_URL: {
-    ...optional(url('postgres:', 'postgresql:')),
+    ...optional(databaseUrl),
     secret: true,
     shown: 'the embedded PostgreSQL',
     about:
-      'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it. `sslmode` has the same meaning as in libpq; `sslrootcert`, `sslcert` and `sslkey` name files.',
+      'A PostgreSQL to use instead of the embedded one. JWT_SECRET_KEY and ENCRYPTION_KEY are required with it. It may name several servers (`a:5432,b:5432`), of which the primary is used. `sslmode` has the same meaning as in libpq; `sslrootcert`, `sslcert` and `sslkey` name files; `options` (`-c name=value`) sets session settings.',
   },
   DATABASE_POOL: {
     ...optional(integer(2, 500)),
@@ -121,6 +126,12 @@ export const settings = {
     ...optional(integer(1, 10_000_000)),
     about: 'The maximum number of pending runs of one organization; more are refused with 429.',
   },
+  POD_CLASSES: {
+    ...classList,
+    default: [] as string[],
+    about:
+      'Classes of machine for runs with a process of their own (`run.isolation` pod), such as small,large. For each, something starts `sluice worker --once --class NAME` while runs wait, as the Helm chart does; the first one is the default. Without it such a pipeline is refused.',
+  },
   RUN_TIMEOUT_MINUTES: {
     ...integer(1, 525_600),
     default: 720,
@@ -130,12 +141,12 @@ export const settings = {
     ...integer(2, 1000),
     default: 8,
     about:
-      'Concurrent checks, stream listings, previews and validations per API process, each in its own process; one organization gets at most half of them.',
+      'Concurrent checks, stream listings, previews, validations and queries per API process, each in its own process; one organization gets at most half of them.',
   },
   CALL_MEMORY_MB: {
     ...integer(128, 65_536),
     default: 256,
-    about: 'A check or preview whose process uses more memory fails.',
+    about: 'A check, preview or query whose process uses more memory fails.',
   },
   RUN_MEMORY_MB: { ...integer(128, 1_048_576), default: 512, about: 'A run whose executor uses more memory fails.' },
   RUN_CHECKPOINT_MS: {
@@ -158,6 +169,17 @@ export const settings = {
     ...integer(1, 36_500),
     default: 30,
     about: 'Outputs and logs are removed after this time, except those of the last successful run.',
+  },
+  RUN_HISTORY_DAYS: {
+    ...optional(integer(1, 36_500)),
+    shown: 'for ever',
+    about:
+      'Runs are deleted this long after they ended, with their outputs and logs, except the last run and the last successful run of each pipeline.',
+  },
+  AUDIT_RETENTION_DAYS: {
+    ...optional(integer(1, 36_500)),
+    shown: 'for ever',
+    about: 'Entries of the audit log are deleted after this time.',
   },
   DRAIN_SECONDS: {
     ...integer(0, 3600),
@@ -213,6 +235,49 @@ export const settings = {
   S3_REGION: { ...text(), default: 'us-east-1', about: 'Region of the S3 bucket.' },
   S3_ACCESS_KEY_ID: { ...optional(text()), about: 'Access key of the S3 bucket.' },
   S3_SECRET_ACCESS_KEY: { ...optional(text()), secret: true, about: 'Secret key of the S3 bucket.' },
+  S3_CREDENTIALS: {
+    ...oneOf('keys', 'ambient'),
+    default: 'keys' as const,
+    about:
+      'Where the keys of the S3 bucket of BLOB_URL come from. `keys`: S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY. `ambient`: the machine, by the first of the AWS_ settings that are set, or by its instance metadata. A connector never uses these.',
+  },
+  AWS_ACCESS_KEY_ID: { ...optional(text()), about: `${AMBIENT} an access key from the environment.` },
+  AWS_SECRET_ACCESS_KEY: { ...optional(text()), secret: true, about: `${AMBIENT} its secret.` },
+  AWS_SESSION_TOKEN: { ...optional(text()), secret: true, about: `${AMBIENT} its session token, if it is temporary.` },
+  AWS_WEB_IDENTITY_TOKEN_FILE: {
+    ...optional(text()),
+    about: `${AMBIENT} a file with a token that is exchanged for a role, as Kubernetes service accounts have.`,
+  },
+  AWS_ROLE_ARN: { ...optional(text()), about: `${AMBIENT} the role that the token is exchanged for.` },
+  AWS_ROLE_SESSION_NAME: { ...optional(text()), shown: '`sluice`', about: `${AMBIENT} the name of that session.` },
+  AWS_ENDPOINT_URL_STS: {
+    ...optional(text()),
+    shown: 'that of the region',
+    about: `${AMBIENT} the security token service.`,
+  },
+  AWS_CONTAINER_CREDENTIALS_FULL_URI: {
+    ...optional(text()),
+    about: `${AMBIENT} an address that answers with credentials, as ECS and EKS set it.`,
+  },
+  AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: {
+    ...optional(text()),
+    about: `${AMBIENT} the same as a path, as ECS sets it.`,
+  },
+  AWS_CONTAINER_AUTHORIZATION_TOKEN: {
+    ...optional(text()),
+    secret: true,
+    about: `${AMBIENT} the authorization for that address.`,
+  },
+  AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: { ...optional(text()), about: `${AMBIENT} a file that holds it.` },
+  AWS_EC2_METADATA_DISABLED: {
+    ...optional(text()),
+    about: `${AMBIENT} true does without the instance metadata.`,
+  },
+  AWS_EC2_METADATA_SERVICE_ENDPOINT: {
+    ...optional(text()),
+    shown: 'http://169.254.169.254',
+    about: `${AMBIENT} the instance metadata service.`,
+  },
   HEALTH_PORT: {
     ...optional(integer(1, 65535)),
     about:
@@ -236,19 +301,5 @@ export const settings = {
     ...oneOf('debug', 'info', 'warn', 'error', 'silent'),
     default: 'info' as const,
     about: 'How much the service logs.',
-  },
-} satisfies Record<string, Setting<never> | object>
-
-/** For the commands that call a service, which may run on another machine. */
-export const clientSettings = {
-  SLUICE_URL: {
-    ...url('http:', 'https:'),
-    default: 'http://127.0.0.1:8080',
-    about: 'Service that `sluice source` calls.',
-  },
-  SLUICE_API_KEY: {
-    ...optional(text('an API key')),
-    secret: true,
-    about: 'API key that `sluice source` calls it with.',
   },
 } satisfies Record<string, Setting<never> | object>

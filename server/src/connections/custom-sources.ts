@@ -11,6 +11,7 @@ import {
   lockForTransaction,
   type Queryable,
   sql,
+  type Transactions,
   UNIQUE_VIOLATION,
 } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
@@ -21,7 +22,8 @@ import type { Actor } from '../tenancy/actor.ts'
 import { audit, auditStatement, fieldsOf } from '../tenancy/audit.ts'
 import type { StoredSchema } from './references.ts'
 import { type ShownStreams, shownStreams } from './shown-streams.ts'
-import { requireUnused } from './uses.ts'
+import { settingsSchemaOf } from './type-hints.ts'
+import { requireUnused, type SourceUse, sourceUse } from './uses.ts'
 
 interface CustomSource {
   id: string
@@ -33,7 +35,7 @@ interface CustomSource {
   created_at: string
 }
 
-export type CustomSourceItem = CustomSource & ShownStreams
+export type CustomSourceItem = CustomSource & ShownStreams & SourceUse
 
 export interface CustomSourceWithCode extends CustomSource {
   code: string
@@ -59,17 +61,23 @@ export const MAX_SOURCES = 1000
 
 const fields = sql`c.id, c.name, c.source_name, c.description, c.version, c.created_at`
 const columns = sql`${fields}, v.streams`
-const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version`
+const current = sql`custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version AND c.language = 'python'`
 
 export async function validateSource(
   { calls }: CellServices,
   actor: Actor,
   { code, source_name = null }: { code: string; source_name?: string | null },
   signal: AbortSignal,
-): Promise<ValidationResult> {
+): Promise<ValidationWithSettings> {
   checkCodeSize(code)
   const result = await calls.run(actor.organization_id, 'validate', { code, source_name }, { signal })
-  return result.ok ? result.answer : unreadable(trimError(result.message))
+  const answer = result.ok ? result.answer : unreadable(trimError(result.message))
+  return { ...answer, settings_schema: answer.valid ? settingsSchemaOf(answer.extracted_schema.config_fields) : null }
+}
+
+interface ValidationWithSettings extends ValidationResult {
+  /** Of its config class. */
+  settings_schema: Record<string, unknown> | null
 }
 
 const unreadable = (reason: string): ValidationResult => ({
@@ -87,7 +95,7 @@ export function listCustomSources(db: Queryable, actor: Actor, page: Paging): Pr
   return readList(
     db,
     page,
-    sql`SELECT ${fields}, ${shownStreams} ${matching} ORDER BY c.created_at DESC, c.id`,
+    sql`SELECT ${fields}, ${shownStreams}, ${sourceUse} ${matching} ORDER BY c.created_at DESC, c.id`,
     sql`SELECT 1 ${matching}`,
   )
 }
@@ -99,20 +107,40 @@ export async function readCustomSource(db: Queryable, actor: Actor, id: string):
   return row
 }
 
+interface NewSource {
+  name: string
+  source_name: string
+  code: string
+  description?: string | null
+}
+
 export async function createCustomSource(
   services: CellServices,
   actor: Actor,
-  input: { name: string; source_name: string; code: string; description?: string | null },
+  input: NewSource,
   signal: AbortSignal,
 ): Promise<CustomSourceWithCode> {
-  const { source_name } = input
-  if (findSource(source_name))
-    throw new AppError('conflict', `source_name: '${source_name}' is a built-in source; choose another name`)
+  requireFreeName(input.source_name)
   // Before the transaction: a connection should not wait for a tenant's code.
   const checked = await requireValid(services, actor, input, signal)
+  return storeNewSource(services.db, actor, input, checked)
+}
+
+export function requireFreeName(name: string): void {
+  if (findSource(name))
+    throw new AppError('conflict', `source_name: '${name}' is a built-in source; choose another name`)
+}
+
+export async function storeNewSource(
+  db: Transactions,
+  actor: Actor,
+  input: NewSource,
+  checked: ValidationResult,
+): Promise<CustomSourceWithCode> {
+  const { source_name } = input
   const id = randomUUID()
   try {
-    await services.db.transaction(async (tx) => {
+    await db.transaction(async (tx) => {
       await requireRoom(tx, actor)
       await tx.execute(sql`
         WITH made AS (
@@ -125,18 +153,18 @@ export async function createCustomSource(
     if (isDatabaseError(error, UNIQUE_VIOLATION, 'custom_sources_name_key'))
       throw new AppError(
         'conflict',
-        `source_name: a custom source '${source_name}' already exists; choose another name`,
+        `source_name: a custom source or manifest '${source_name}' already exists; choose another name`,
       )
     throw error
   }
-  return readCustomSource(services.db, actor, id)
+  return readCustomSource(db, actor, id)
 }
 
 /**
  * Every custom source is in the list of sources, with its streams, so their number is limited. Concurrent creations are
  * serialized; otherwise all would find the last slot free.
  */
-async function requireRoom(tx: Queryable, actor: Actor): Promise<void> {
+export async function requireRoom(tx: Queryable, actor: Actor): Promise<void> {
   await lockForTransaction(tx, `custom_sources ${actor.organization_id}`)
   const row = await tx.first<{ count: number }>(
     sql`SELECT count(*) AS count FROM custom_sources WHERE organization_id = ${actor.organization_id}`,
@@ -148,19 +176,37 @@ async function requireRoom(tx: Queryable, actor: Actor): Promise<void> {
     )
 }
 
+interface SourceChange {
+  id: string
+  name?: string
+  code?: string
+  description?: string | null
+}
+
 /** New code becomes a new version; unchanged code does not. */
 export async function updateCustomSource(
   services: CellServices,
   actor: Actor,
-  { id, ...input }: { id: string; name?: string; code?: string; description?: string | null },
+  change: SourceChange,
   signal: AbortSignal,
 ): Promise<CustomSourceWithCode> {
-  const before = await readCustomSource(services.db, actor, id)
-  const { code } = input
+  const before = await readCustomSource(services.db, actor, change.id)
+  const { code } = change
   // Before the transaction: a connection should not wait for a tenant's code.
   const named = { code: code ?? '', source_name: before.source_name }
   const checked = code === undefined ? null : await requireValid(services, actor, named, signal)
-  await services.db.transaction(async (tx) => {
+  return storeSourceChange(services.db, actor, change, checked)
+}
+
+/** `checked` belongs to the code; null if there is none. */
+export async function storeSourceChange(
+  db: Transactions,
+  actor: Actor,
+  { id, ...input }: SourceChange,
+  checked: ValidationResult | null,
+): Promise<CustomSourceWithCode> {
+  const { code } = input
+  await db.transaction(async (tx) => {
     const locked = await tx.first<{ version: number }>(sql`
       SELECT version FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`)
     if (!locked) throw notFound('Custom source')
@@ -174,12 +220,12 @@ export async function updateCustomSource(
     const details = { name: input.name ?? row.name, version, fields: fieldsOf(input, ['name', 'code', 'description']) }
     await audit(tx, actor, 'custom_source.updated', { type: 'custom_source', id, details })
   })
-  return readCustomSource(services.db, actor, id)
+  return readCustomSource(db, actor, id)
 }
 
 /** Pipelines that use it stay; their next run fails with a message that it was deleted. */
 export async function deleteCustomSource(
-  db: Database,
+  db: Transactions,
   actor: Actor,
   id: string,
   { if_unused = false }: { if_unused?: boolean } = {},
@@ -187,12 +233,12 @@ export async function deleteCustomSource(
   await db.transaction(async (tx) => {
     if (if_unused) {
       const locked = await tx.first<{ source_name: string }>(sql`
-        SELECT source_name FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} FOR UPDATE`)
+        SELECT source_name FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} AND language = 'python' FOR UPDATE`)
       if (!locked) throw notFound('Custom source')
       await requireUnused(tx, actor, { custom: locked.source_name })
     }
     const row = await tx.first<{ name: string; source_name: string }>(sql`
-      DELETE FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} RETURNING name, source_name`)
+      DELETE FROM custom_sources WHERE organization_id = ${actor.organization_id} AND id = ${id} AND language = 'python' RETURNING name, source_name`)
     if (!row) throw notFound('Custom source')
     await audit(tx, actor, 'custom_source.deleted', { type: 'custom_source', id, details: row as { name: string } })
   })
@@ -219,7 +265,7 @@ export async function readVersion(
   const row = await db.first<CustomSourceVersion & { code: string }>(sql`
     SELECT v.version, v.streams, u.name AS created_by_name, v.created_at, v.code
       FROM custom_source_versions v JOIN custom_sources c ON c.id = v.custom_source_id LEFT JOIN users u ON u.id = v.created_by
-     WHERE c.organization_id = ${actor.organization_id} AND c.id = ${id} AND v.version = ${version}`)
+     WHERE c.organization_id = ${actor.organization_id} AND c.id = ${id} AND c.language = 'python' AND v.version = ${version}`)
   if (!row) throw notFound('Version of this custom source')
   return row
 }

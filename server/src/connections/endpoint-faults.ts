@@ -2,9 +2,9 @@
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import { ConnectorError, type Destination } from '../connectors/contract.ts'
 import { destinations, findDestination, sources } from '../connectors/registry.ts'
-import { nearest } from '../connectors/settings/nearest.ts'
 import { applyDefaults, type Fields, findOverrideFaults, findSettingsFaults } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
+import { nearest } from '../nearest.ts'
 import { type DestinationConfig, frames, type SourceConfig } from './endpoint-shape.ts'
 import { findTraits, openSaved, type References, type SavedRow, type SourceTraits } from './references.ts'
 
@@ -27,12 +27,19 @@ interface Inspection {
   path: string
   /** What is found is added here. */
   faults: string[]
+  shared?: SharedChecks | undefined
 }
+
+/** For a request that checks one source for many streams: what does not depend on the stream is found once, by its path. */
+export type SharedChecks = Map<string, Prepared>
+
+/** Settings with defaults applied, or what is wrong with them. They are not changed afterwards. */
+type Prepared = { faults: string[]; settings: null } | { faults: null; settings: Fields }
 
 /** The source of a config, or null if it is unclear which one is meant. */
 export function checkSource(
   source: Omit<SourceConfig, 'stream'> & { stream?: string },
-  { references, box, path, faults }: Inspection,
+  { references, box, path, faults, shared }: Inspection,
 ): SourceTraits | null {
   const saved = source.saved_connector_id !== undefined
   if (saved && !isRightType('source', references.source, path, faults)) return null
@@ -47,12 +54,15 @@ export function checkSource(
     faults.push(
       `${path}.stream: ${name} has no stream '${stream.slice(0, 100)}'; ${nameStreams(stream, traits.streams)}`,
     )
-  if (saved) faults.push(...findSavedFaults(references.source!, traits, source, { path, box }))
-  else {
-    if (source.authentication !== undefined)
-      faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
-    faults.push(...findConfigFaults(traits, source.config ?? {}, stream, `${path}.config`))
-  }
+  if (!saved && source.authentication !== undefined)
+    faults.push(...findAuthenticationFaults(source.authentication, traits.auth_types, `${path}.authentication`))
+  const prepared =
+    shared?.get(path) ??
+    (saved
+      ? prepareSaved(references.source!, traits, source.config, { path, box })
+      : prepare(traits, source.config ?? {}, `${path}.config`))
+  shared?.set(path, prepared)
+  faults.push(...findUnusable(traits, prepared, stream, `${path}.config`))
   return traits
 }
 
@@ -90,8 +100,10 @@ export function checkDestination(
     faults.push(saved ? gone('destination', name, path) : unknownConnector('destination', name, `${path}.name`))
     return null
   }
-  if (saved) faults.push(...findSavedFaults(references.destination!, found, destination, { path, box }))
-  else faults.push(...findConfigFaults(found, destination.config ?? {}, undefined, `${path}.config`))
+  const prepared = saved
+    ? prepareSaved(references.destination!, found, destination.config, { path, box })
+    : prepare(found, destination.config ?? {}, `${path}.config`)
+  faults.push(...findUnusable(found, prepared, undefined, `${path}.config`))
   return found
 }
 
@@ -106,32 +118,37 @@ function isRightType(type: 'source' | 'destination', row: SavedRow | null, path:
 }
 
 /** Checks the overrides of a saved connector, and whether both together are complete. */
-function findSavedFaults(
+function prepareSaved(
   row: SavedRow,
   connector: Checkable,
-  { config: override, stream }: { config?: unknown; stream?: string },
+  override: unknown,
   { path, box }: Pick<Inspection, 'path' | 'box'>,
-): string[] {
+): Prepared {
   const { config, lost } = openSaved(box, row)
-  if (config === null) return [`${path}.saved_connector_id: ${lost}`]
+  if (config === null) return { faults: [`${path}.saved_connector_id: ${lost}`], settings: null }
   const faults = override === undefined ? [] : findOverrideFaults(connector.settings, override, `${path}.config`)
-  if (faults.length > 0) return faults
+  if (faults.length > 0) return { faults, settings: null }
   const stored = row.type === 'source' ? (config.config ?? {}) : config
-  return findConfigFaults(connector, { ...stored, ...(override as object) }, stream, `${path}.config`)
+  return prepare(connector, { ...stored, ...(override as object) }, `${path}.config`)
 }
 
 type Checkable = Pick<SourceTraits, 'settings' | 'canonical'>
 
 /** What is wrong with the settings by their schema, and by the rules that it cannot express. */
 export function findConfigFaults(connector: Checkable, config: unknown, stream: string | undefined, path: string) {
-  const faults = findSettingsFaults(connector.settings, config, path)
-  return faults.length > 0 ? faults : findUnusable(connector, config, stream, path)
+  return findUnusable(connector, prepare(connector, config, path), stream, path)
+}
+
+function prepare({ settings }: Checkable, config: unknown, path: string): Prepared {
+  const faults = findSettingsFaults(settings, config, path)
+  return faults.length > 0 ? { faults, settings: null } : { faults: null, settings: applyDefaults(settings, config) }
 }
 
 /** A connector throws where settings that are each valid cannot be used together: two addresses, or none. */
-function findUnusable({ settings, canonical }: Checkable, config: unknown, stream = '', path: string): string[] {
+function findUnusable({ canonical }: Checkable, prepared: Prepared, stream = '', path: string): string[] {
+  if (prepared.faults !== null) return prepared.faults
   try {
-    canonical?.(applyDefaults(settings, config), stream)
+    canonical?.(prepared.settings, stream)
     return []
   } catch (error) {
     if (!(error instanceof ConnectorError)) throw error

@@ -53,7 +53,8 @@ function maskStored({ kind, connector_name: name, settings_at_top }: Side, store
   return config ? { ...stored, config: maskDestinationConfig(name, config) } : stored
 }
 
-function overridesOf({ kind, connector_name = '' }: Side): string[] {
+/** The settings that each pipeline may override: none of them is an address or a secret. */
+export function overridesOf({ kind, connector_name = '' }: Side): string[] {
   const connector = kind === 'source' ? findSource(connector_name) : findDestination(connector_name)
   const { properties = {} } = (connector?.settings ?? {}) as Node
   return Object.keys(properties).filter((name) => properties[name]!.override && !properties[name]!.secret)

@@ -53,7 +53,7 @@ export async function previewCustomSource(
     validate: code !== saved?.code,
   }
   const started = performance.now()
-  const { refreshTokens: tokens, note } = openUnstoredTokens(call.authentication)
+  const { refreshTokens: tokens, note } = openUnstoredTokens()
   const result = await services.calls.run(actor.organization_id, 'preview', call, { signal, tokens })
   const none = { records: NO_RECORDS, partial_records: NO_RECORDS }
   const warnings = note() === null ? [] : [`WARN ${note()}`]
@@ -70,19 +70,21 @@ export async function previewCustomSource(
 export async function checkCustomSource(
   services: CellServices,
   actor: Actor,
-  { id, ...input }: { id: string; authentication?: unknown; config?: unknown },
+  { id, ...input }: { id: string; code?: string | null; authentication?: unknown; config?: unknown },
   signal: AbortSignal,
 ): Promise<{ success: boolean; message: string }> {
-  const { code, source_name, streams } = await readCustomSource(services.db, actor, id)
+  const { source_name, streams, ...saved } = await readCustomSource(services.db, actor, id)
+  const code = input.code ?? saved.code
+  checkCodeSize(code)
   const { authentication, config } = readCall(input)
   const endpoint = {
     type: 'source' as const,
     name: source_name,
     authentication: authentication ?? NO_AUTHENTICATION,
     config: config ?? {},
-    custom: { code, streams },
+    custom: { code, streams, language: 'python' as const },
   }
-  const { refreshTokens: tokens, note } = openUnstoredTokens(authentication)
+  const { refreshTokens: tokens, note } = openUnstoredTokens()
   const options = { signal, tokens }
   const result = await services.calls.run(
     actor.organization_id,

@@ -17,7 +17,7 @@ import type { CallInputs, ProbedEndpoint, ReadableOutputs } from '../executors/m
 import { trimError } from '../executors/reports.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { visibleDomain } from '../tenancy/visibility.ts'
-import { type CallTokens, openSavedTokens, openUnstoredTokens, withNote } from './call-tokens.ts'
+import { type CallTokens, openTokens, openUnstoredTokens, originOf, withNote } from './call-tokens.ts'
 import { findSizeFault } from './config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults, nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
@@ -44,6 +44,8 @@ export interface ProbeInput {
   destination?: unknown
   /** A check also tries this one, a description is of this one alone. */
   stream?: string
+  /** The pipeline that the secrets came from, whose refresh token is replaced if the provider rotates it. */
+  pipeline_id?: string
 }
 
 export interface StreamsInput extends ProbeInput {
@@ -184,7 +186,7 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     if (faults.length > 0) throw refuse(faults)
     const { name, config } = resolveDestination(given as DestinationConfig, references, box)
     const redact = createRedact(secretsOf({ source: NO_SOURCE, destination: { name, config } }))
-    return { endpoint: { type: kind, name, config }, streams: [], redact, tokens: openUnstoredTokens(null) }
+    return { endpoint: { type: kind, name, config }, streams: [], redact, tokens: openUnstoredTokens() }
   }
   const traits = checkSource(given as unknown as SourceConfig, { references, box, path: kind, faults })
   if (faults.length > 0) throw refuse(faults)
@@ -196,15 +198,14 @@ async function readProbe({ db, box }: ProbeServices, actor: Actor, input: ProbeI
     config,
     custom,
     saved_connector_id: id,
+    overrides = {},
   } = resolveSource({ stream, ...given } as SourceConfig, references, box)
   // A source may name the output of a run, also a saved one, and an API key may have the one permission without the other.
   if (outputsOf(findSource(name), config).length > 0) requirePermission(actor, 'pipelines:read', visibleDomain(actor))
   const redact = createRedact(secretsOf({ source: { name, stream, authentication, config }, destination: NOTHING }))
-  const code = custom ? { code: custom.code, streams: references.custom!.streams } : null
-  const tokens =
-    id === undefined
-      ? openUnstoredTokens(authentication)
-      : openSavedTokens({ db, box }, actor.organization_id, id, authentication)
+  const code = custom ? { code: custom.code, streams: references.custom!.streams, language: custom.language } : null
+  const origin = originOf(id, input.pipeline_id)
+  const tokens = openTokens({ db, box }, actor.organization_id, origin, { name, authentication, config, overrides })
   return { endpoint: { type: kind, name, authentication, config, custom: code }, streams, redact, tokens }
 }
 
@@ -217,7 +218,7 @@ const NO_SOURCE: ResolvedSource = {
 }
 
 /** A source can read the outputs that it names, if they belong to its organization and the caller sees their runs. */
-async function findOutputs(
+export async function findOutputs(
   { db, config }: ProbeServices,
   actor: Actor,
   endpoint: ProbedEndpoint,

@@ -10,6 +10,7 @@ import { findSource } from '../connectors/registry.ts'
 import { applyDefaults, findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
 import { type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
+import type { SourceLanguage } from '../executors/messages.ts'
 import type { Json } from '../json/json.ts'
 import type { SavedSourceConfig } from './endpoint-shape.ts'
 import { schemaOfHint } from './type-hints.ts'
@@ -30,10 +31,15 @@ export interface CustomRow {
   streams: string[]
   code: string
   config_schema: StoredSchema
+  language: SourceLanguage
 }
 
 /** What validation found of the settings. Versions of an earlier release do not say whether they are enforced. */
-export type StoredSchema = Partial<ExtractedSchema> & { enforced?: boolean }
+export type StoredSchema = Partial<ExtractedSchema> & {
+  enforced?: boolean
+  /** Of a manifest: the JSON schema of its settings. */
+  settings?: Record<string, unknown>
+}
 
 /** The rows that a config refers to. */
 export interface ConnectorReferences {
@@ -86,7 +92,7 @@ export async function loadReferences(
 ): Promise<References> {
   const row = (await db.first<ReferenceRow>(sql`
     SELECT now() AS now, ${SOURCE} AS source, ${DESTINATION} AS destination,
-           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code, 'config_schema', v.config_schema) END AS custom,
+           CASE WHEN c.id IS NOT NULL THEN json_build_object('id', c.id, 'source_name', c.source_name, 'version', c.version, 'streams', v.streams, 'code', v.code, 'config_schema', v.config_schema, 'language', c.language) END AS custom,
            CASE WHEN g.id IS NOT NULL THEN json_build_object('id', g.id, 'name', g.name) END AS domain
       FROM (SELECT ${organizationId}::uuid AS id) o
       LEFT JOIN saved_connectors s ON s.organization_id = o.id AND s.id = ${wanted.source_id}
@@ -148,7 +154,7 @@ async function loadCustom(
   const custom = wanted.filter(({ source_name }) => source_name !== null && !findSource(source_name))
   if (custom.length === 0) return new Map()
   const rows = await db.query<CustomRow & { organization_id: string }>(sql`
-    SELECT c.organization_id, c.id, c.source_name, c.version, v.streams, '' AS code, v.config_schema
+    SELECT c.organization_id, c.id, c.source_name, c.version, v.streams, '' AS code, v.config_schema, c.language
       FROM custom_sources c JOIN custom_source_versions v ON v.custom_source_id = c.id AND v.version = c.version
      WHERE (c.organization_id, c.source_name) IN (SELECT * FROM unnest(${custom.map((each) => each.organization_id)}::uuid[], ${custom.map((each) => each.source_name)}::text[]))`)
   return new Map(rows.map((row) => [keyOf(row.organization_id, row.source_name), row]))
@@ -201,7 +207,7 @@ export function findTraits(name: string, custom: CustomRow | null): SourceTraits
   const source = findSource(name)
   if (source) return source
   if (custom === null || custom.source_name !== name) return null
-  const { capabilities } = declareCustom(custom)
+  const { capabilities } = custom.language === 'manifest' ? findSource('manifest')! : declareCustom(custom)
   return {
     name,
     streams: isDynamic(custom.streams) ? 'dynamic' : custom.streams,
@@ -221,7 +227,7 @@ function settingsOf({ config_fields = [], enforced = false }: StoredSchema): Sou
 }
 
 /** A custom source in the same form as the others. Its code only runs in executors. */
-export const declareCustom = (custom: Omit<CustomRow, 'config_schema'>): SourceDeclaration =>
+export const declareCustom = (custom: Omit<CustomRow, 'config_schema' | 'language'>): SourceDeclaration =>
   declareSource({
     source_name: custom.source_name,
     display_name: custom.source_name,

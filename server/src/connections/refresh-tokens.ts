@@ -1,6 +1,7 @@
 /**
  * Refresh tokens that providers rotate. The new token is stored where the old one came from: the saved
  * connector, or the pipeline itself for an inline source; and in the pinned config of the run, for its later attempts.
+ * There it is part of the `authentication`, or a setting of the source (`path`), as in a manifest.
  *
  *   begin: take the lease ──► give the stored token ──► the executor asks the provider ──► end: store, release the lease
  *
@@ -9,22 +10,21 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.ts'
-import type { Authentication } from '../connectors/contract.ts'
+import type { KeptToken, RefreshTokens, SettingPath } from '../connectors/authentication/refresh-tokens.ts'
+import { ConnectorError } from '../connectors/contract.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { authenticationIn, type ConfigRow, isSameCredential, openConfig, placeOf } from './stored-credentials.ts'
-import { noteSuperseded } from './superseded-tokens.ts'
+import { type ConfigRow, type CredentialHolder, findToken, openConfig, placeOf } from './stored-credentials.ts'
+import { isSuperseded, noteSuperseded } from './superseded-tokens.ts'
 
-/** Where an authentication is stored. */
-export interface TokenPlace {
+/** Where a credential is stored, and what its holder knows of it. */
+export interface TokenPlace extends CredentialHolder {
   organization_id: string
   /** The saved connector or the pipeline that it came from. */
   origin: { table: 'saved_connectors' | 'pipelines'; id: string }
   /** The attempt that uses it, if a run does. */
   run?: { id: string; attempt: number }
-  authentication: Authentication
 }
 
 export interface StoredRefreshTokens extends RefreshTokens {
@@ -44,17 +44,20 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
   let began = false
   let exchange: PromiseWithResolvers<void> | null = null
   return {
-    async begin(held) {
+    async begin(held, path) {
       began = true
       await retryWhileUnavailable(() => takeLease(db, place, holder, closing.signal))
-      const stored = await retryWhileUnavailable(() => db.transaction((tx) => lockConfig(tx, box, place, place.origin)))
+      const stored = await retryWhileUnavailable(() =>
+        db.transaction((tx) => lockConfig(tx, box, place, { ...place.origin, path })),
+      )
+      if (stored?.same === false && held !== stored.token) await requireUnused(db, place, { holder, held, path })
       exchange ??= Promise.withResolvers()
-      return stored === null ? held : String(stored.params.refresh_token)
+      return stored?.same ? stored.token : held
     },
-    async end(used, rotated) {
+    async end(used, rotated, kept) {
       try {
         if (rotated !== null && rotated !== used)
-          return await retryWhileUnavailable(() => store(db, box, place, { used, rotated, holder }))
+          return await retryWhileUnavailable(() => store(db, box, place, { used, rotated, kept, holder }))
         // A lease that cannot be released now expires.
         await releaseLease(db, place, holder).catch(() => 0)
         return used
@@ -74,11 +77,26 @@ export function createRefreshTokens(db: Database, box: SecretBox, place: TokenPl
   }
 }
 
+/** A provider that sees a superseded token revokes the whole grant, so it is not even tried. */
+async function requireUnused(
+  db: Database,
+  place: TokenPlace,
+  { holder, held, path }: { holder: string; held: string; path: SettingPath | undefined },
+): Promise<void> {
+  if (!(await isSuperseded(db, { id: place.origin.id, token: held, path }))) return
+  await releaseLease(db, place, holder)
+  throw new ConnectorError('config', CHANGED_SINCE)
+}
+
+const CHANGED_SINCE =
+  'The provider has replaced the refresh token since this run was triggered, and the settings of the source have changed ' +
+  'too, so the new token is not used with the old settings; trigger the pipeline again.'
+
 const store = (
   db: Database,
   box: SecretBox,
   place: TokenPlace,
-  { holder, ...tokens }: { used: string; rotated: string; holder: string },
+  { holder, ...tokens }: Rotation & { holder: string },
 ): Promise<string> =>
   db.transaction(async (tx) => {
     const current = await storeRotatedToken(tx, box, place, tokens)
@@ -86,53 +104,63 @@ const store = (
     return current
   })
 
+interface Rotation {
+  used: string
+  rotated: string
+  kept?: KeptToken | undefined
+}
+
 /** Stores a rotated token. Returns the token to use from now on. */
 export async function storeRotatedToken(
   tx: Queryable,
   box: SecretBox,
   place: TokenPlace,
-  { used, rotated }: { used: string; rotated: string },
+  { used, rotated, kept }: Rotation,
 ): Promise<string> {
   // Runs are always locked before their pipeline.
-  const run = place.run ? await lockConfig(tx, box, place, { table: 'runs', id: place.run.id }) : null
-  const origin = await lockConfig(tx, box, place, place.origin)
-  const current =
-    origin === null || origin.params.refresh_token === used ? rotated : String(origin.params.refresh_token)
-  if (origin !== null && current === rotated) {
-    await origin.save(rotated)
-    await noteSuperseded(tx, place, used)
+  const path = kept?.path
+  const run = place.run ? await lockConfig(tx, box, place, { table: 'runs', id: place.run.id, path }) : null
+  const origin = await lockConfig(tx, box, place, { ...place.origin, path })
+  const current = origin === null || origin.token === used || !origin.same ? rotated : origin.token
+  if (origin?.token === used) {
+    await origin.save(rotated, kept?.also)
+    await noteSuperseded(tx, place, { token: used, path })
   }
   // A newer attempt of the run maintains its own copy, unless that is the very token that was just used up.
-  if (run !== null && (run.attempt === place.run?.attempt || run.params.refresh_token === used)) await run.save(current)
+  if (run !== null && (run.attempt === place.run?.attempt || run.token === used)) await run.save(current, kept?.also)
   return current
 }
 
 interface LockedConfig {
-  params: Authentication['params']
+  token: string
+  same: boolean
   attempt: number | null
-  save(token: string): Promise<unknown>
+  save(token: string, also?: KeptToken['also']): Promise<unknown>
 }
 
-/** Null if the row is gone, cannot be decrypted, or holds another credential by now. */
+/** Null if the row is gone, cannot be decrypted, or holds no such credential any more. */
 async function lockConfig(
   tx: Queryable,
   box: SecretBox,
-  { organization_id, authentication }: TokenPlace,
-  { table, id }: Pick<ConfigRow, 'table' | 'id'>,
+  ours: TokenPlace,
+  { table, id, path }: Pick<ConfigRow, 'table' | 'id'> & { path?: SettingPath | undefined },
 ): Promise<LockedConfig | null> {
+  const { organization_id } = ours
   const attempt = raw(table === 'runs' ? 'attempt' : 'NULL::int AS attempt')
   const row = await tx.first<{ config_box: Buffer | null; attempt: number | null }>(sql`
     SELECT config_box, ${attempt} FROM ${raw(table)} WHERE id = ${id} AND organization_id = ${organization_id} FOR NO KEY UPDATE`)
   if (!row?.config_box) return null
   const place = placeOf({ organization_id, table, id })
   const config = openConfig(box, { organization_id, table, id }, row.config_box)
-  const stored = authenticationIn(table, config)
-  if (!isSameCredential(stored, authentication)) return null
+  const stored = findToken(table, config, ours, path)
+  if (stored === null) return null
+  const { token, same } = stored
   return {
-    params: stored.params,
+    token,
+    same,
     attempt: row.attempt,
-    save(token) {
-      stored.params.refresh_token = token
+    save(replacement, also) {
+      stored.replace(replacement, also)
       return tx.execute(sql`
         UPDATE ${raw(table)} SET config_box = ${box.seal(place, config)} WHERE id = ${id} AND organization_id = ${organization_id}`)
     },

@@ -9,6 +9,7 @@ import { findDestination, findSource } from '../connectors/registry.ts'
 import { secretValues } from '../connectors/settings/secrets.ts'
 import { isObject } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
+import type { SourceLanguage } from '../executors/messages.ts'
 import type { Json } from '../json/json.ts'
 import { nameStreams } from './endpoint-faults.ts'
 import type { DestinationConfig, SourceConfig } from './endpoint-shape.ts'
@@ -24,7 +25,7 @@ export interface ResolvedSource {
   /** The settings of the pipeline itself, if there is a saved connector. */
   overrides?: Record<string, Json>
   /** Set for a custom source: this code is run, whatever happens to the source. */
-  custom?: { id: string; version: number; code: string }
+  custom?: { id: string; version: number; code: string; language: SourceLanguage }
 }
 
 export interface ResolvedDestination {
@@ -53,7 +54,10 @@ export function resolveSource(source: SourceConfig, references: ConnectorReferen
     const known = nameStreams(source.stream, custom.streams)
     throw broken(`The source '${name}' no longer has the stream '${source.stream}'; ${known.replace(/[^?]$/, '$&.')}`)
   }
-  return { ...resolved, custom: { id: custom.id, version: custom.version, code: custom.code } }
+  return {
+    ...resolved,
+    custom: { id: custom.id, version: custom.version, code: custom.code, language: custom.language },
+  }
 }
 
 export function resolveDestination(

@@ -4,7 +4,7 @@ import type { TObject } from 'typebox'
 import { findAuthenticationFaults } from '../connectors/authentication/authentication.ts'
 import { findDestination, findSource } from '../connectors/registry.ts'
 import { findSettingsFaults, isObject, type Node } from '../connectors/settings/settings.ts'
-import { type Database, type Queryable, type Statement, sql } from '../database/database.ts'
+import { type Queryable, type Statement, sql, type Transactions } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
@@ -48,7 +48,7 @@ export interface SavedConnectorInput {
 }
 
 interface Stores {
-  db: Database
+  db: Transactions
   box: SecretBox
   /** The configuration of the service. */
   config: SecretRules
@@ -88,18 +88,18 @@ export async function readSavedConnector(
   return { ...connector, config: masked as SavedConfig }
 }
 
+/** With an `id` it takes the place of one that was deleted in the same transaction: what refers to that uses the new one. */
 export async function createSavedConnector(
   { db, box }: Stores,
   actor: Actor,
   type: ConnectorType,
-  input: SavedConnectorInput,
+  { id = randomUUID(), ...input }: SavedConnectorInput & { id?: string },
 ): Promise<SavedConnector> {
   const config = restoreMasks(input.config, undefined, 'config')
   const wanted = { source_id: null, source_name: type === 'source' ? input.connector_name : null, destination_id: null }
   const create = async (tx: Queryable) => {
     await holdReferences(tx, actor.organization_id, wanted)
     await checkSavedConfig(tx, actor, { type, connector_name: input.connector_name }, config)
-    const id = randomUUID()
     const sealed = box.seal(placeOfSaved({ id, organization_id: actor.organization_id }), config)
     const row = await tx.first<SavedConnector>(sql`
       WITH logged AS (${auditStatement(actor, `saved_${type}.created`, { type: 'saved_connector', id, details: { name: input.name, connector_name: input.connector_name } })})
@@ -132,7 +132,8 @@ export async function updateSavedConnector(
         ? keepSecrets(rules, row, input.config, openConfig(box, { ...row, ...place }, row.config_box))
         : input.config
       await checkSavedConfig(tx, actor, row, config)
-      const seat = { ...place, table: 'saved_connectors' as const, config_box: row.config_box }
+      const { connector_name, config_box } = row
+      const seat = { ...place, table: 'saved_connectors' as const, config_box, connector_name }
       sealed = box.seal(placeOfSaved(place), await keepNewerToken(tx, box, seat, config))
     }
     const changed = await tx.first<SavedConnector>(sql`
@@ -150,7 +151,7 @@ export async function updateSavedConnector(
 
 /** Pipelines that use it stay; their next run fails with a message that it was deleted. */
 export async function deleteSavedConnector(
-  db: Database,
+  db: Transactions,
   actor: Actor,
   { type, id }: SavedConnectorKey,
   { if_unused = false }: { if_unused?: boolean } = {},

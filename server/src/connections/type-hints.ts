@@ -44,6 +44,35 @@ export function schemaOfHint(hint: string | null): TSchema | null {
   return findSimple(name)?.schema ?? null
 }
 
+interface HintedField {
+  name: string
+  type_hint: string | null
+  required: boolean
+}
+
+/** The settings that a form asks for, as JSON Schema. */
+export function settingsSchemaOf(fields: readonly HintedField[]): Record<string, unknown> {
+  const properties = fields.map(({ name, type_hint }) => [
+    name,
+    { ...schemaOfHint(type_hint), ...aboutHint(type_hint) },
+  ])
+  return {
+    type: 'object',
+    properties: Object.fromEntries(properties),
+    required: fields.filter(({ required }) => required).map(({ name }) => name),
+    additionalProperties: true,
+  }
+}
+
+/** What the schema of a hint does not say. */
+function aboutHint(hint: string | null): { description?: string; examples?: Json[] } {
+  if (hint === null || PLAIN.has(hint)) return {}
+  const isMoment = /\bdate(time)?\b/.test(hint)
+  return { description: hint, ...(isMoment && { examples: [exampleOfHint(hint)] }) }
+}
+
+const PLAIN = new Set(['str', 'int', 'float', 'bool'])
+
 /** A value of the right kind. */
 export function exampleOfHint(hint: string | null): Json {
   if (hint === null || hint.length > LONGEST_HINT) return 'text'

@@ -20,6 +20,12 @@ interface UsedBy {
   saved_source_count: number
 }
 
+/** Of a custom source or manifest in a list. */
+export interface SourceUse {
+  changed_at: string
+  pipeline_count: number
+}
+
 type Used = { saved: 'source' | 'destination'; id: string } | { custom: string }
 
 const MAX_LISTED = 20
@@ -71,8 +77,13 @@ const firstOf = (rows: Statement) => sql`
   (SELECT coalesce(jsonb_agg(jsonb_build_object('id', u.id, 'name', u.name) ORDER BY u.created_at DESC, u.id), '[]')
      FROM (SELECT id, name, created_at ${rows} ORDER BY created_at DESC, id LIMIT ${raw(String(MAX_LISTED))}) u)`
 
-const countOf = (rows: Statement) =>
+const countOf = (rows: Statement): Statement =>
   sql`(SELECT count(*)::int FROM (SELECT 1 ${rows} LIMIT ${raw(String(COUNTED_AT_MOST))}) u)`
+
+/** Columns of `c`, the custom source. */
+export const sourceUse: Statement = sql`
+  coalesce(c.updated_at, c.created_at) AS changed_at,
+  ${countOf(sql`FROM pipelines WHERE organization_id = c.organization_id AND source_name = c.source_name`)} AS pipeline_count`
 
 function describeUses({ pipelines, pipeline_count, saved_sources, saved_source_count }: UsedBy): string {
   const users = [

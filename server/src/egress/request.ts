@@ -9,6 +9,8 @@ export interface EgressRequest {
   signal?: AbortSignal
   /** One deadline for everything, including redirects and body. */
   timeoutMs?: number
+  /** How long a streamed answer may send nothing, before its first byte and between two. Default: 60 seconds. */
+  silenceMs?: number
   /** Counted after decompression. */
   maxBytes?: number
   /** 0 returns the redirect itself. */

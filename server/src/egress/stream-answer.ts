@@ -64,7 +64,7 @@ function streamReader(
   lifetime: Lifetime,
 ): AnswerReader<Raw, StreamAnswer> {
   return {
-    send: (hop) => sendHop(dispatcher, hop, lifetime.signal),
+    send: (hop) => sendHop(dispatcher, hop, lifetime.signal, request.silenceMs),
     async discard({ body }) {
       await body.dump({ limit: REDIRECT_BYTES }).catch(() => {})
     },
@@ -79,7 +79,12 @@ function streamReader(
   }
 }
 
-async function sendHop(dispatcher: Dispatcher, hop: Hop, signal: AbortSignal): Promise<Raw> {
+async function sendHop(
+  dispatcher: Dispatcher,
+  hop: Hop,
+  signal: AbortSignal,
+  silenceMs: number | undefined,
+): Promise<Raw> {
   const sending = dispatcher.request({
     origin: hop.url.origin,
     path: `${hop.url.pathname}${hop.url.search}`,
@@ -87,6 +92,7 @@ async function sendHop(dispatcher: Dispatcher, hop: Hop, signal: AbortSignal): P
     headers: hop.headers,
     body: hop.body,
     signal,
+    ...(silenceMs === undefined ? {} : { headersTimeout: silenceMs, bodyTimeout: silenceMs }),
   })
   try {
     // undici reacts to an abort only once it is connected.

@@ -7,6 +7,7 @@ import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Services } from '../services.ts'
 import type { App } from './app-type.ts'
 import { authenticate } from './authenticate.ts'
+import { openConsole } from './console.ts'
 import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
 import { createEventStreams } from './event-streams.ts'
 import { setHeaders } from './headers.ts'
@@ -18,13 +19,19 @@ import { logRequests, makeRequestLogger } from './request-log.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
+import { changeRoutes } from './routes/changes.ts'
 import { connectorRoutes } from './routes/connectors.ts'
 import { customSourceRoutes } from './routes/custom-sources.ts'
 import { domainRoleRoutes } from './routes/domain-roles.ts'
 import { domainRoutes } from './routes/domains.ts'
 import { healthRoutes } from './routes/health.ts'
 import { invitationRoutes } from './routes/invitations.ts'
+import { manifestRoutes } from './routes/manifests.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { outputQueryRoutes } from './routes/output-queries.ts'
+import { overviewRoutes } from './routes/overview.ts'
+import { pipelineActionRoutes } from './routes/pipeline-actions.ts'
+import { pipelinePreviewRoutes } from './routes/pipeline-previews.ts'
 import { pipelineRoutes } from './routes/pipelines.ts'
 import { providerRoutes } from './routes/provider.ts'
 import { runRoutes } from './routes/runs.ts'
@@ -61,7 +68,10 @@ export async function createApp(services: Services): Promise<App> {
   app.setValidatorCompiler(compileValidator)
   app.setSerializerCompiler(compileSerializer)
   app.setErrorHandler(handleError)
-  app.setNotFoundHandler(handleNotFound)
+  const pages = openConsole(services.config)
+  app.setNotFoundHandler((request, reply) => {
+    if (!pages?.answer(request, reply)) return handleNotFound(request, reply)
+  })
   app.decorateRequest('actor', null)
   app.decorate('routeList', [])
   app.decorate('eventStreams', createEventStreams())
@@ -87,6 +97,8 @@ export async function createApp(services: Services): Promise<App> {
     providerRoutes(routes, services)
     organizationRoutes(routes, services)
     runRoutes(routes, services)
+    overviewRoutes(routes, services)
+    outputQueryRoutes(routes, services)
     userRoutes(routes, services)
     invitationRoutes(routes, services)
     domainRoleRoutes(routes, services)
@@ -97,7 +109,11 @@ export async function createApp(services: Services): Promise<App> {
     connectorRoutes(routes, services)
     savedConnectorRoutes(routes, services)
     customSourceRoutes(routes, services)
+    manifestRoutes(routes, services)
     pipelineRoutes(routes, services)
+    pipelinePreviewRoutes(routes, services)
+    pipelineActionRoutes(routes, services)
+    changeRoutes(routes, services)
   })
   await app.ready()
   return app

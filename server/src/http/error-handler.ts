@@ -5,7 +5,7 @@ import { DiskFull } from '../blobs/disk-space.ts'
 import { DamagedPart } from '../blobs/parts.ts'
 import { hintAtKnown } from '../connectors/settings/settings.ts'
 import { isDatabaseError } from '../database/database.ts'
-import { DatabaseUnavailable } from '../database/unreachable.ts'
+import { DatabaseUnavailable, isPoolFull } from '../database/unreachable.ts'
 import { AppError, catalogue, type ErrorCode } from '../errors.ts'
 import { ruleOf } from './schemas/common.ts'
 
@@ -14,7 +14,7 @@ export function handleError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const known = toAppError(error)
+  const known = toAppError(error, request.routeOptions?.bodyLimit)
   if (known.status >= 500) request.log.error({ err: error }, 'request failed')
   else request.log.debug({ detail: known.message, status: known.status }, 'request refused')
   // Fastify would close the connection on a body that is too large. A client that still sends would then find it
@@ -48,7 +48,7 @@ export function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket
   )
 }
 
-function toAppError(error: FastifyError | AppError | Error): AppError {
+function toAppError(error: FastifyError | AppError | Error, bodyLimit = 1024 * 1024): AppError {
   if (error instanceof AppError) return error
   if (error instanceof DamagedPart)
     return new AppError('internal', 'The stored output is damaged and cannot be served; run the pipeline again')
@@ -58,7 +58,8 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
   const status = 'statusCode' in error ? error.statusCode : undefined
   if ('code' in error && error.code === 'FST_ERR_BAD_URL')
     return new AppError('invalid_input', 'The address has a % that does not begin a valid escape; write it as %25')
-  if (status === 413) return new AppError('too_large', 'The body is too large; at most 1 MB is allowed')
+  if (status === 413)
+    return new AppError('too_large', `The body is too large; at most ${bodyLimit / 1024 / 1024} MB is allowed`)
   if (status === 415)
     return new AppError('invalid_input', 'The body must be JSON, sent with Content-Type: application/json')
   if (status === 503) return new AppError('unavailable', 'The service is shutting down; try again in a moment')
@@ -71,10 +72,13 @@ function toAppError(error: FastifyError | AppError | Error): AppError {
 
 /** Explains a temporary failure, or one that an operator has to fix; null for every other error. */
 function explainUnavailable(error: Error): string | null {
-  if (error instanceof DatabaseUnavailable)
-    return error.code === '53300' || error.message.startsWith('timeout exceeded')
-      ? 'No connection to the database is free; try again in a moment'
+  if (error instanceof DatabaseUnavailable) {
+    if (error.code === '53300' || isPoolFull(error))
+      return 'No connection to the database is free; try again in a moment'
+    return error.code === '25006'
+      ? 'The database is read-only at the moment; try again in a moment'
       : 'The database does not answer; try again in a moment'
+  }
   if (error instanceof BlobStoreUnavailable) return 'The object store does not answer; try again in a moment'
   if (error instanceof DiskFull)
     return 'There is no space left to store this; try again when an operator has freed some'
@@ -86,7 +90,6 @@ const DATABASE_TROUBLE: Record<string, string> = {
   53200: 'The database is out of memory; try again in a moment',
   57014: 'The database took too long to answer; try again, or request less',
   '55P03': 'Another request is changing the same object; try again in a moment',
-  25006: 'The database is read-only at the moment; try again in a moment',
   '25P03': 'The database cancelled the request because it took too long; try again',
 }
 

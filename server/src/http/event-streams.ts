@@ -9,12 +9,14 @@ import { AppError } from '../errors.ts'
 export interface StreamLimits {
   inAll: number
   perOrganization: number
+  /** Of streams that a browser needs only once. */
+  perPerson: number
   /** How long a reader may take to make room for more. */
   writeMs: number
 }
 
 /** Each stream queries the database every two seconds. */
-const LIMITS: StreamLimits = { inAll: 1000, perOrganization: 200, writeMs: 30_000 }
+const LIMITS: StreamLimits = { inAll: 1000, perOrganization: 200, perPerson: 20, writeMs: 30_000 }
 
 export interface EventStream {
   /** Aborted when the reader has gone or the service stops. */
@@ -28,25 +30,28 @@ export type Begin = (reply: FastifyReply) => EventStream
 
 export interface EventStreams {
   /** Throws 429 if no slot is left. */
-  serve(organizationId: string, work: (begin: Begin) => Promise<void>): Promise<void>
+  serve(organizationId: string, work: (begin: Begin) => Promise<void>, person?: string): Promise<void>
   /** Ends all streams. */
   end(): void
 }
 
 export function createEventStreams(limits: StreamLimits = LIMITS): EventStreams {
-  const open = new Map<AbortController, string>()
-  const takeSlot = (organizationId: string): AbortController => {
-    const ofOrganization = [...open.values()].filter((organization) => organization === organizationId).length
+  const open = new Map<AbortController, { organization: string; person: string | undefined }>()
+  const takeSlot = (organizationId: string, person: string | undefined): AbortController => {
+    const ofOrganization = [...open.values()].filter(({ organization }) => organization === organizationId).length
+    const ofPerson = person === undefined ? 0 : [...open.values()].filter((each) => each.person === person).length
+    if (ofPerson >= limits.perPerson)
+      throw tooMany(`You have ${ofPerson} of these event streams open; close some of them`)
     if (ofOrganization >= limits.perOrganization)
       throw tooMany(`Your organization has ${ofOrganization} event streams open; close some of them`)
     if (open.size >= limits.inAll) throw tooMany('Too many event streams are open; try again later')
     const slot = new AbortController()
-    open.set(slot, organizationId)
+    open.set(slot, { organization: organizationId, person })
     return slot
   }
   return {
-    async serve(organizationId, work) {
-      const slot = takeSlot(organizationId)
+    async serve(organizationId, work, person) {
+      const slot = takeSlot(organizationId, person)
       try {
         await work((reply) => beginStream(reply, slot, limits.writeMs))
       } finally {

@@ -75,7 +75,7 @@ async function sendLog(
 }
 
 /** A stream may last for hours, and the session, the key or the membership may end before it. */
-const isStillAllowed = (services: Services, request: FastifyRequest): Promise<boolean> =>
+export const isStillAllowed = (services: Services, request: FastifyRequest): Promise<boolean> =>
   authenticate(services, request).then(
     () => true,
     (error: unknown) => {

@@ -10,6 +10,7 @@ import { availableParallelism } from 'node:os'
 import { hash, verify } from '@node-rs/argon2'
 import { AppError } from '../errors.ts'
 import { createGate } from '../gate.ts'
+import { missingIn } from './password-rules.ts'
 
 const OPTIONS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 }
 const MAX_LENGTH = 1000
@@ -84,17 +85,9 @@ export const verifyPassword = ({ client, password_hash, password, before }: Veri
     return password_hash !== null && matches
   })
 
-const RULES: [RegExp, string][] = [
-  [/^[\s\S]{8,}$/u, 'at least 8 characters'],
-  [/\p{Lu}/u, 'an uppercase letter'],
-  [/\p{Ll}/u, 'a lowercase letter'],
-  [/\p{Nd}/u, 'a number'],
-  [/[^\p{L}\p{N}\s]/u, 'a special character'],
-]
-
 /** Throws one error that names every rule the password breaks. */
 export function requireStrongPassword(password: string, field = 'password'): void {
-  const missing = RULES.filter(([pattern]) => !pattern.test(password)).map(([, rule]) => rule)
+  const missing = missingIn(password)
   if (password.length > MAX_LENGTH) missing.push(`at most ${MAX_LENGTH} characters`)
   if (missing.length > 0) throw new AppError('invalid_input', `${field}: needs ${missing.join(', ')}`)
 }

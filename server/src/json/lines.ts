@@ -1,6 +1,8 @@
 import { MalformedJson } from './malformed.ts'
 
 const PAGE_BYTES = 256 * 1024
+/** Below this, one page of several chunks is worth copying them. */
+const LARGE_CHUNK = 64 * 1024
 const LONGEST_LINE = 64 * 1024 * 1024
 
 /**
@@ -10,7 +12,15 @@ const LONGEST_LINE = 64 * 1024 * 1024
 export async function* cutLines(chunks: AsyncIterable<Buffer>, pageBytes = PAGE_BYTES): AsyncGenerator<Buffer> {
   let carried: Buffer[] = []
   let carriedBytes = 0
-  for await (const chunk of chunks) {
+  for await (const given of chunks) {
+    let chunk = given
+    const firstEnd = carriedBytes > 0 && chunk.length >= LARGE_CHUNK ? chunk.indexOf(10) + 1 : 0
+    if (firstEnd > 0) {
+      yield Buffer.concat([...carried, chunk.subarray(0, firstEnd)])
+      chunk = chunk.subarray(firstEnd)
+      carried = []
+      carriedBytes = 0
+    }
     carried.push(chunk)
     carriedBytes += chunk.length
     if (carriedBytes < pageBytes && carriedBytes > chunk.length) continue

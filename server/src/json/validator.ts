@@ -72,6 +72,16 @@ export function isObjectLine(bytes: Uint8Array, start: number, end: number): boo
   }
 }
 
+/** The offset after the object or array at `start`, or -1 if it is not valid or too deep to be judged here. */
+export function endOfNestedValue(bytes: Uint8Array, start: number): number {
+  try {
+    return endOfValue(bytes, start, bytes.length, LINE)
+  } catch (error) {
+    if (error instanceof MalformedJson) return -1
+    throw error
+  }
+}
+
 interface Rules {
   maxDepth: number
   /** Which bytes may appear between tokens. */
@@ -80,6 +90,23 @@ interface Rules {
 
 const RECORD: Rules = { maxDepth: MAX_JSON_DEPTH, blanks: IS_LINE_BLANK }
 const LINE: Rules = { maxDepth: DEEPEST, blanks: IS_LINE_BLANK }
+const VALUE: Rules = { maxDepth: MAX_JSON_DEPTH, blanks: IS_BLANK }
+
+/** The offset after the value that starts at `start`, or after blanks there. Throws unless it is one. */
+export function skipValue(bytes: Uint8Array, start: number): number {
+  return endOfValue(bytes, start, bytes.length, VALUE)
+}
+
+/** The offset of the next token of a document. */
+export function skipToToken(bytes: Uint8Array, start: number): number {
+  return skipBlanks(bytes, start, bytes.length, IS_BLANK)
+}
+
+/** The offset after the string that starts at `start`. */
+export function skipString(bytes: Uint8Array, start: number): number {
+  if (bytes[start] !== QUOTE) throw new MalformedJson('a key is expected')
+  return endOfString(bytes, start, bytes.length)
+}
 
 /** 1 at each open level that is an object. Shared, because a scan is synchronous. */
 const isObject = new Uint8Array(DEEPEST + 1)

@@ -1,5 +1,7 @@
 /** Plans and creates one pipeline per chosen stream of a source, in one transaction: all of them or none. */
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import type { SharedChecks } from '../connections/endpoint-faults.ts'
 import { refuse } from '../connections/faults.ts'
 import { restoreMasks } from '../connections/masks.ts'
 import type { ProbeServices } from '../connections/probes.ts'
@@ -151,10 +153,13 @@ async function check(
   const given = restoreMasks(input.config, undefined, 'config') as Record<string, unknown>
   const checked: CheckedPipeline[] = []
   const faults = new Map<string, string[]>()
+  const shared: SharedChecks = new Map()
   for (const stream of chosen.streams) {
+    // Other requests are served in between.
+    await setImmediate()
     const config = complete(given, stream, { input, suggestion: chosen.suggestions?.get(stream) })
     try {
-      checked.push(checkOne(services, config, references, input))
+      checked.push(checkOne(services, config, references, { input, shared }))
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'invalid_input') throw error
       faults.set(error.message, [...(faults.get(error.message) ?? []), stream])
@@ -217,9 +222,10 @@ function checkOne(
   { box, config: limits }: BulkServices,
   given: Record<string, unknown>,
   references: References,
-  input: BulkInput,
+  { input, shared }: { input: BulkInput; shared: SharedChecks },
 ): CheckedPipeline {
-  const { config, summary } = checkConfig(given, references, box, limits)
+  const { RUN_TIMEOUT_MINUTES, POD_CLASSES } = limits
+  const { config, summary } = checkConfig(given, references, box, { RUN_TIMEOUT_MINUTES, POD_CLASSES, shared })
   const pattern = input.name_pattern ?? DEFAULT_PATTERN
   const name = pattern.replace(/\{(stream|source)\}/g, (_, word: string) =>
     word === 'stream' ? config.source.stream : summary.source_name,

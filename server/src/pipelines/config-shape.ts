@@ -78,6 +78,27 @@ const sync = Type.Object(
         ),
       ),
     ),
+    on_error: Type.Optional(
+      Type.Enum(
+        ['fail', 'quarantine'],
+        about(
+          'When the destination refuses a record: fail fails the run, quarantine puts the record into the quarantine of the run, with the reason, and loads the rest. Not every destination can do that.',
+          'fail',
+          'quarantine',
+        ),
+      ),
+    ),
+    max_error_share: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        ...about(
+          'With quarantine: the run fails if a larger share of the records it read was refused. Checked with every refused record, then of at least 10,000 records, and exactly before the run is published.',
+          '0.01',
+          0.05,
+        ),
+      }),
+    ),
   },
   closed,
 )
@@ -126,10 +147,30 @@ const run = Type.Object(
         ...about('The pause before the second attempt; it doubles with each further one.', '30', 60),
       }),
     ),
+    isolation: Type.Optional(
+      Type.Enum(
+        ['shared', 'pod'],
+        about(
+          'Where the run is executed. shared: by a worker that executes other runs too. pod: by a worker that is started for it and ends with it; refused unless the operator has set POD_CLASSES.',
+          'shared',
+          'pod',
+        ),
+      ),
+    ),
+    resources: Type.Optional(
+      Type.String({
+        maxLength: 30,
+        ...about(
+          'With isolation pod: the class of machine, which decides on processors and memory. One of those in POD_CLASSES, which the operator sets.',
+          'the first of POD_CLASSES',
+          'large',
+        ),
+      }),
+    ),
     keep_output: Type.Optional(
       Type.Boolean(
         about(
-          'Whether the records are kept as the output of the run, for RUN_RETENTION_DAYS. They are stored compressed, in a quarter to an eighth of their size as a rule, and what they take counts towards ORG_STORAGE_GB; the log of the run says how much that is. false: nothing of the data stays with the service after the run, and output_file is null.',
+          'Whether the records are kept as the output of the run, for RUN_RETENTION_DAYS. They are stored compressed, in a quarter to an eighth of their size as a rule, and what they take counts towards ORG_STORAGE_GB; the log of the run says how much that is. false: nothing of the data stays with the service after the run but what is quarantined, and output_file is null.',
           'true',
           false,
         ),

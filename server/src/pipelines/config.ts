@@ -5,13 +5,14 @@
 
 import type { Config } from '../config/config.ts'
 import { findSizeFault } from '../connections/config-size.ts'
-import { checkDestination, checkSource, findEndpointFaults } from '../connections/endpoint-faults.ts'
+import { checkDestination, checkSource, findEndpointFaults, type SharedChecks } from '../connections/endpoint-faults.ts'
 import { refuse } from '../connections/faults.ts'
 import type { References, SourceTraits } from '../connections/references.ts'
 import type { Destination, Sync, WriteMode } from '../connectors/contract.ts'
 import { findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { configFrame, type PipelineConfig } from './config-shape.ts'
+import { DEFAULT_SHARE } from '../engine/quarantine.ts'
+import { configFrame, type PipelineConfig, type RunOptions } from './config-shape.ts'
 
 /** Values from the config in plain columns of the pipeline's row, so that lists and lookups need not decrypt it. */
 export interface ConfigSummary {
@@ -26,17 +27,17 @@ export function checkConfig(
   given: unknown,
   references: References,
   box: SecretBox,
-  limits: RunLimits,
+  { shared, ...limits }: RunLimits & { shared?: SharedChecks },
 ): { config: PipelineConfig; summary: ConfigSummary } {
   const size = findSizeFault(given, 'config')
   if (size !== null) throw refuse([size])
   const faults = findFrameFaults(given)
   if (faults.length > 0) throw refuse(faults)
   const config = given as PipelineConfig
-  const source = checkSource(config.source, { references, box, path: 'config.source', faults })
+  const source = checkSource(config.source, { references, box, path: 'config.source', faults, shared })
   const destination = checkDestination(config.destination, { references, box, path: 'config.destination', faults })
   if (source && destination) faults.push(...findSyncFaults(config, source, destination), ...findColumnFaults(config))
-  faults.push(...findRunFaults(config, limits))
+  faults.push(...findRunFaults(config, limits), ...findOutputFaults(config, destination))
   if (faults.length > 0) throw refuse(faults)
   return {
     config,
@@ -51,11 +52,28 @@ export function checkConfig(
 }
 
 /** The operator's limits for every run. */
-export type RunLimits = Pick<Config, 'RUN_TIMEOUT_MINUTES'>
+export type RunLimits = Pick<Config, 'RUN_TIMEOUT_MINUTES' | 'POD_CLASSES'>
 
-function findRunFaults({ run = {} }: PipelineConfig, { RUN_TIMEOUT_MINUTES: most }: RunLimits): string[] {
-  if ((run.timeout_minutes ?? 0) <= most) return []
-  return [`config.run.timeout_minutes: must be at most ${most}; an operator can raise RUN_TIMEOUT_MINUTES`]
+function findRunFaults({ run = {} }: PipelineConfig, { RUN_TIMEOUT_MINUTES: most, POD_CLASSES }: RunLimits): string[] {
+  const faults = findClassFaults(run, POD_CLASSES)
+  if ((run.timeout_minutes ?? 0) > most)
+    faults.push(`config.run.timeout_minutes: must be at most ${most}; an operator can raise RUN_TIMEOUT_MINUTES`)
+  return faults
+}
+
+function findClassFaults({ isolation = 'shared', resources }: RunOptions, classes: readonly string[]): string[] {
+  if (isolation === 'shared')
+    return resources === undefined ? [] : ['config.run.resources: needs isolation pod; remove it, or add that']
+  if (classes.length === 0)
+    return ['config.run.isolation: must be shared; an operator can offer pod by setting POD_CLASSES']
+  if (resources === undefined || classes.includes(resources)) return []
+  return [`config.run.resources: must be one of ${classes.join(', ')}; an operator can add one to POD_CLASSES`]
+}
+
+/** The file is the output, and the next run goes on from it. */
+function findOutputFaults({ run = {} }: PipelineConfig, destination: Destination | null): string[] {
+  if (run.keep_output !== false || !destination?.buildOutput) return []
+  return [`config.run.keep_output: must be true with ${destination.name}: its file is the output of the run`]
 }
 
 function findFrameFaults(given: unknown): string[] {
@@ -82,18 +100,24 @@ export function syncOf(config: PipelineConfig, destination: Destination): Sync {
     schema_change: given.schema_change ?? 'evolve',
     lookback_seconds: given.lookback_seconds ?? 0,
     allow_empty: given.allow_empty ?? false,
+    on_error: given.on_error ?? 'fail',
+    max_error_share: given.max_error_share ?? DEFAULT_SHARE,
   }
 }
 
 function findSyncFaults(config: PipelineConfig, source: SourceTraits, destination: Destination): string[] {
   const sync = syncOf(config, destination)
-  const { write, commits } = destination.capabilities
+  const { write, commits, quarantine } = destination.capabilities
   const faults: string[] = []
   const fault = (field: string, sentence: string) => faults.push(`config.sync.${field}: ${sentence}`)
   if (!write.includes(sync.write))
     fault('write', `${destination.name} cannot ${sync.write}; it can ${write.join(', ')}`)
   if (sync.write === 'upsert' && sync.primary_key.length === 0)
     fault('primary_key', 'is required with upsert: name the columns that identify a record')
+  if (sync.on_error === 'quarantine' && !quarantine)
+    fault('on_error', `${destination.name} does not refuse single records, so there is nothing to quarantine; use fail`)
+  if (config.sync?.max_error_share !== undefined && sync.on_error !== 'quarantine')
+    fault('max_error_share', 'needs on_error quarantine')
   if (sync.mode === 'incremental') {
     if (!source.capabilities.incremental) fault('mode', `${source.name} cannot be read incrementally; use full_refresh`)
     else if (sync.cursor_field === null && !source.capabilities.own_cursor)
@@ -101,7 +125,7 @@ function findSyncFaults(config: PipelineConfig, source: SourceTraits, destinatio
         'cursor_field',
         `is required to read ${source.name} incrementally: name a column that grows with every change`,
       )
-    if (sync.write === 'replace' && commits !== 'output')
+    if (sync.write === 'replace' && (commits !== 'output' || destination.buildOutput))
       fault(
         'write',
         'replace would drop what earlier incremental runs loaded; use append, or upsert with a primary_key',

@@ -71,7 +71,7 @@ export async function listPipelines(
 const WITH_ACTIVITY = sql`pipelines p JOIN pipeline_activity a ON a.pipeline_id = p.id`
 /** The times stand last, in the order that `unifyTimes` knows. */
 const ITEM = sql`
-  p.id, p.name, p.source_name, p.stream, p.destination_name, p.schedule, p.enabled, p.domain_id, d.name AS domain_name,
+  p.id, p.name, p.source_name, p.saved_source_id, p.stream, p.destination_name, p.saved_destination_id, p.schedule, p.enabled, p.domain_id, d.name AS domain_name,
   a.last_run_status, p.next_run_at, a.last_run_at, p.created_at`
 
 function selectPage(

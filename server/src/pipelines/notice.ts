@@ -62,14 +62,30 @@ export async function noticeChange(
   if (!kept.has_cursor && !kept.has_later_runs) return null
   const before = await presentFingerprint(tx, box, pipeline)
   if (before) await adopt(tx, pipeline.id, before)
-  const now = makeFingerprint(box, pipeline.organization_id, next)
+  return describe(kept, before, makeFingerprint(box, pipeline.organization_id, next), next)
+}
+
+/**
+ * The same for a pipeline that stays as it is, or was changed already, while something that it uses changes. `before` is
+ * its fingerprint from before all of that.
+ */
+export async function foreseeChange(
+  tx: Queryable,
+  id: string,
+  before: Fingerprint | null,
+  { now, next }: { now: Fingerprint; next: ResolvedConfig },
+): Promise<string | null> {
+  const kept = await readKept(tx, id)
+  return kept.has_cursor || kept.has_later_runs ? describe(kept, before, now, next) : null
+}
+
+function describe(kept: Kept, before: Fingerprint | null, now: Fingerprint, next: ResolvedConfig): string | null {
   const state = readFingerprint(kept.state_fingerprint) ?? before
   const ofState = kept.has_cursor ? findChanges(state, now) : []
   const changes = ofState.length > 0 || !kept.has_later_runs ? ofState : findChanges(before, now)
   if (next.sync.mode !== 'incremental') return null
   if (changes.length === 0) return kept.has_cursor && hasOtherSettings(state, now) ? OTHER_SETTINGS : null
-  const commits = findDestination(next.destination.name)!.capabilities.commits
-  const rows = describeOldRows(changes, next.sync.write, commits)
+  const rows = describeOldRows(changes, next.sync.write, findDestination(next.destination.name)!)
   const what = `${describeChanges(changes)}, so the next run starts from the beginning.`
   return rows ? `${what} ${rows.sentence}` : what
 }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { describeMissingRun } from '../connections/endpoint-faults.ts'
 import { refuse } from '../connections/faults.ts'
-import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
+import type { SecretRules } from '../connections/kept-secrets.ts'
 import { hasMask, restoreMasks } from '../connections/masks.ts'
 import { findUnreadableRun } from '../connections/readable-outputs.ts'
 import { loadReferences, outputsOf, type References, wantedBy } from '../connections/references.ts'
@@ -14,16 +14,14 @@ import { keepNewerToken } from '../connections/superseded-tokens.ts'
 import { holdReferences, refersToRows } from '../connections/uses.ts'
 import { ConnectorError } from '../connectors/contract.ts'
 import { findSource } from '../connectors/registry.ts'
-import { MASK } from '../connectors/settings/secrets.ts'
-import { isObject } from '../connectors/settings/settings.ts'
 import {
-  type Database,
   FOREIGN_KEY_VIOLATION,
   isDatabaseError,
   lockForTransaction,
   type Queryable,
   type Statement,
   sql,
+  type Transactions,
 } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
 import type { SecretBox } from '../database/secret-box.ts'
@@ -38,6 +36,7 @@ import { maskPipelineConfig } from './masks.ts'
 import { noticeChange } from './notice.ts'
 import { openPipelineConfig, placeOfPipeline, resolveWith } from './resolve.ts'
 import { checkSchedule, checkTimezone } from './schedule.ts'
+import { restoreStored } from './stored-secrets.ts'
 import { forgetTotal } from './totals.ts'
 
 export interface Pipeline {
@@ -57,7 +56,7 @@ export interface PipelineRow extends Pipeline {
 }
 
 export interface Stores {
-  db: Database
+  db: Transactions
   box: SecretBox
   /** The configuration of the service. */
   config: RunLimits & SecretRules & { ORG_MAX_PIPELINES?: number | undefined }
@@ -122,35 +121,59 @@ export async function updatePipeline(
   id: string,
   input: Partial<PipelineInput>,
 ): Promise<Pipeline & { notice?: string }> {
-  const { db, box } = stores
-  const change = async (tx: Queryable) => {
-    const row = await lockPipeline(tx, actor, id)
-    requirePermission(actor, 'pipelines:write', row.domain_id)
-    const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
-    const references = await enterDomain(tx, actor, input.config, domainId)
-    // A mask is what a reader sees: whoever cannot read a secret must not be able to keep it and change its address.
-    if (hasMask(input.config)) requirePermission(actor, 'pipelines:read', row.domain_id)
-    const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
-    if (changed) await requireReadableRuns({ db: tx, box }, actor, changed.config, references)
-    const timing = retime(row, input, references.now)
-    const notice = changed && (await noticeChange(tx, box, row, resolveWith(changed.config, references, box)))
-    const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
-    const summary = changed
-      ? sql`, source_name = ${changed.summary.source_name}, stream = ${changed.summary.stream}, destination_name = ${changed.summary.destination_name},
+  return stores.db.transaction((tx) => changePipeline(tx, stores, actor, { id, input })).catch(explainLostDomain)
+}
+
+/** Everything that `updatePipeline` does, taken back: what would be refused, or what the notice would be. */
+export async function tryUpdate(
+  stores: Stores,
+  actor: Actor,
+  id: string,
+  input: Partial<PipelineInput>,
+): Promise<Pipeline & { notice?: string }> {
+  let changed: (Pipeline & { notice?: string }) | undefined
+  const rollBack = new Error('A trial is not committed')
+  await stores.db
+    .transaction(async (tx) => {
+      changed = await changePipeline(tx, stores, actor, { id, input })
+      throw rollBack
+    })
+    .catch((error: unknown) => error === rollBack || explainLostDomain(error))
+  return changed!
+}
+
+async function changePipeline(
+  tx: Queryable,
+  stores: Stores,
+  actor: Actor,
+  { id, input }: { id: string; input: Partial<PipelineInput> },
+): Promise<Pipeline & { notice?: string }> {
+  const { box } = stores
+  const row = await lockPipeline(tx, actor, id)
+  requirePermission(actor, 'pipelines:write', row.domain_id)
+  const domainId = input.domain_id === undefined ? row.domain_id : input.domain_id
+  const references = await enterDomain(tx, actor, input.config, domainId)
+  // A mask is what a reader sees: whoever cannot read a secret must not be able to keep it and change its address.
+  if (hasMask(input.config)) requirePermission(actor, 'pipelines:read', row.domain_id)
+  const changed = input.config === undefined ? null : checkNewConfig(stores, row, input.config, references)
+  if (changed) await requireReadableRuns({ db: tx, box }, actor, changed.config, references)
+  const timing = retime(row, input, references.now)
+  const notice = changed && (await noticeChange(tx, box, row, resolveWith(changed.config, references, box)))
+  const sealed = changed ? await sealNewConfig(tx, box, row, changed.config) : row.config_box
+  const summary = changed
+    ? sql`, source_name = ${changed.summary.source_name}, stream = ${changed.summary.stream}, destination_name = ${changed.summary.destination_name},
               saved_source_id = ${changed.summary.saved_source_id}, saved_destination_id = ${changed.summary.saved_destination_id}`
-      : sql``
-    const updated = await tx.first<Pipeline>(sql`
+    : sql``
+  const updated = await tx.first<Pipeline>(sql`
       UPDATE pipelines SET name = ${input.name ?? row.name}, config_box = ${sealed}, domain_id = ${domainId}, updated_at = now(),
              schedule = ${timing.schedule}, timezone = ${timing.timezone}, enabled = ${timing.enabled}${timing.moved}${summary}
        WHERE id = ${id} RETURNING ${view}`)
-    const details = {
-      name: updated!.name,
-      fields: fieldsOf(input, ['name', 'config', 'schedule', 'timezone', 'enabled', 'domain_id']),
-    }
-    await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id, details })
-    return notice ? { ...updated!, notice } : updated!
+  const details = {
+    name: updated!.name,
+    fields: fieldsOf(input, ['name', 'config', 'schedule', 'timezone', 'enabled', 'domain_id']),
   }
-  return db.transaction(change).catch(explainLostDomain)
+  await audit(tx, actor, 'pipeline.updated', { type: 'pipeline', id, details })
+  return notice ? { ...updated!, notice } : updated!
 }
 
 export async function findPipeline(db: Queryable, actor: Actor, id: string): Promise<PipelineRow> {
@@ -211,27 +234,9 @@ export function openConfig(
   }
 }
 
-/** What these refer to was looked up, with the caller's permissions, before masks are replaced by what is stored. */
-function refuseMaskedNames(given: unknown): void {
-  const masked = (['source', 'destination'] as const).flatMap((kind) => {
-    const side = isObject(given) && isObject(given[kind]) ? given[kind] : {}
-    return ['name', 'stream', 'saved_connector_id']
-      .filter((field) => side[field] === MASK)
-      .map((field) => `${kind}.${field}`)
-  })
-  if (masked.length > 0) throw refuse(masked.map((field) => `config.${field}: cannot be masked; only secrets can`))
-}
-
 function checkNewConfig({ box, config }: Stores, row: PipelineRow, given: unknown, references: References) {
   if (!hasMask(given)) return checkConfig(given, references, box, config)
-  refuseMaskedNames(given)
-  const stored = openConfig(box, row)
-  for (const kind of ['source', 'destination'] as const) {
-    const side = { kind, connector_name: stored[kind].name }
-    const incoming = isObject(given) ? given[kind] : given
-    requireKeptInPlace(config, side, { incoming, stored: stored[kind], path: `config.${kind}` })
-  }
-  return checkConfig(restoreMasks(given, stored, 'config'), references, box, config)
+  return checkConfig(restoreStored(given, openConfig(box, row), config, 'config.'), references, box, config)
 }
 
 async function sealNewConfig(tx: Queryable, box: SecretBox, row: PipelineRow, config: PipelineConfig): Promise<Buffer> {

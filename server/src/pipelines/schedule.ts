@@ -7,9 +7,9 @@
  * every cron.
  */
 import { Cron } from 'croner'
-import { nearest } from '../connectors/settings/nearest.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
+import { nearest } from '../nearest.ts'
 
 const SHAPE = /^[0-9A-Za-z*,/-]+$/
 const NAMES = /^(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)$/i
@@ -22,17 +22,33 @@ const BOUNDS = [
   [0, 7],
 ] as const
 
-/** The next times after `from`, at most `count`; none if there is no such date. Throws if it cannot be parsed. */
-export function nextTimes(schedule: string, timezone: string | null, from: Date, count: number): Date[] {
+/**
+ * The next times after `from`, at most `count`, before `until`; none if there is no such date. Throws if it cannot be
+ * parsed.
+ */
+export function nextTimes(
+  schedule: string,
+  timezone: string | null,
+  from: Date,
+  { count, until = Number.POSITIVE_INFINITY }: { count: number; until?: number },
+): Date[] {
   // A fixed offset avoids the time zone calendar, which is the expensive part.
   const zone = timezone === null ? { utcOffset: 0 } : { timezone }
   const cron = new Cron(schedule, { mode: '5-part', paused: true, ...zone })
-  return isImpossibleDate(schedule) ? [] : cron.nextRuns(count, from)
+  const times: Date[] = []
+  if (isImpossibleDate(schedule)) return times
+  // One after the other: each costs a search of the calendar.
+  for (let last = from; times.length < count; last = times.at(-1)!) {
+    const next = cron.nextRun(last)
+    if (next === null || next.getTime() >= until) break
+    times.push(next)
+  }
+  return times
 }
 
 /** The next time of a schedule that was accepted before, or null. */
 export const nextTime = (schedule: string, timezone: string | null, from: Date): Date | null =>
-  nextTimes(schedule, timezone, from, 1)[0] ?? null
+  nextTimes(schedule, timezone, from, { count: 1 })[0] ?? null
 
 /** The next time. Refuses an invalid schedule, or one that never fires. `now` is the database's time. */
 export function checkSchedule(schedule: string, timezone: string | null, now: Date): Date {
@@ -139,6 +155,8 @@ export async function previewSchedule(
   return {
     schedule,
     timezone,
-    next_times: nextTimes(schedule, timezone, now, PREVIEWED).map((time) => time.toISOString().replace('Z', '000Z')),
+    next_times: nextTimes(schedule, timezone, now, { count: PREVIEWED }).map((time) =>
+      time.toISOString().replace('Z', '000Z'),
+    ),
   }
 }

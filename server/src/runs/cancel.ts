@@ -16,8 +16,8 @@ const DOMAIN_ID = raw('p.domain_id')
 
 export async function cancelRun(db: Database, actor: Actor, runId: string): Promise<{ status: 'cancelled' }> {
   return db.transaction(async (tx) => {
-    const run = await tx.first<{ pipeline_id: string; domain_id: string | null; status: string }>(sql`
-      SELECT r.pipeline_id, p.domain_id, r.status FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
+    const run = await tx.first<{ pipeline_id: string; pipeline: string; domain_id: string | null; status: string }>(sql`
+      SELECT r.pipeline_id, p.name AS pipeline, p.domain_id, r.status FROM runs r JOIN pipelines p ON p.id = r.pipeline_id
        WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`)
     if (!run) throw notFound('Run')
     requirePermission(actor, 'pipelines:run', run.domain_id)
@@ -26,7 +26,7 @@ export async function cancelRun(db: Database, actor: Actor, runId: string): Prom
       UPDATE runs SET status = 'cancelled', finished_at = now(), lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]', stage_left = true
        WHERE id = ${runId} AND status IN ('pending', 'running')`
     const log = oneLine('warn', `Cancelled by ${actor.email}.`)
-    const details = { pipeline_id: run.pipeline_id }
+    const details = { pipeline_id: run.pipeline_id, pipeline: run.pipeline }
     const audited = sql`, audited AS (${auditStatement(actor, 'run.cancelled', { type: 'run', id: runId, details })})`
     if (!(await endRun(tx, update, { log, stopsWorker: true }, audited)))
       throw new AppError(

@@ -1,6 +1,6 @@
 /**
  * Claiming: a worker with free slots takes ready runs. The claim is one statement, the function `claim_runs` (migration
- * 0010 explains how it finds organizations, shares slots fairly and keeps the limit per organization exact). It returns
+ * 0120 explains how it finds organizations, shares slots fairly and keeps the limit per organization exact). It returns
  * only ids, so that its locks are never held by a worker that is slow to read; the rest is read afterwards.
  */
 
@@ -23,6 +23,7 @@ export interface ClaimedRun {
   checkpoint: number
   cursor: Json
   parts: Part[]
+  quarantine_parts: Part[] | null
   pipeline_name: string
   state_seq: number | null
   state_cursor: Json
@@ -38,6 +39,8 @@ export interface ClaimRequest {
   leaseSeconds: number
   /** The organization after which the search starts: `next_after` of the previous claim. */
   after: string
+  /** The class of runs that this worker takes; '' by default: what is shared. */
+  podClass?: string | undefined
 }
 
 export interface Claim {
@@ -50,10 +53,10 @@ export interface Claim {
 
 export async function claim(
   db: Queryable,
-  { worker, free, perOrganization, leaseSeconds, after }: ClaimRequest,
+  { worker, free, perOrganization, leaseSeconds, after, podClass = '' }: ClaimRequest,
 ): Promise<Claim> {
   const row = await db.first<Claim>(
-    sql`SELECT * FROM claim_runs(${worker}, ${free}, ${perOrganization}, ${leaseSeconds}, ${after})`,
+    sql`SELECT * FROM claim_runs(${worker}, ${free}, ${perOrganization}, ${leaseSeconds}, ${after}, ${podClass})`,
   )
   return row!
 }
@@ -62,7 +65,7 @@ export async function claim(
 export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promise<ClaimedRun[]> =>
   db.query<ClaimedRun>(sql`
     SELECT r.id, r.organization_id, r.pipeline_id, r.seq, r.attempt, r.worker, (SELECT i.id FROM installation i) AS installation, r.failed_attempts, r.config_box, r.checkpoint, r.cursor,
-           r.parts, p.name AS pipeline_name,
+           r.parts, r.quarantine_parts, p.name AS pipeline_name,
            s.seq AS state_seq, s.cursor AS state_cursor, s.fingerprint AS state_fingerprint,
            c.columns AS schema_columns, c.fingerprint AS schema_fingerprint
       FROM unnest(${run_ids}::uuid[], ${attempts}::int[]) AS u (id, attempt)

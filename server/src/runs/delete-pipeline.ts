@@ -22,7 +22,8 @@ export async function deletePipeline(db: Database, actor: Actor, id: string): Pr
   }
 }
 
-async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<void> {
+/** Inside of a transaction. */
+export async function removePipeline(tx: Queryable, actor: Actor, id: string): Promise<void> {
   requirePermission(actor, 'pipelines:write', (await findPipeline(tx, actor, id)).domain_id)
   await cancelRunsOfPipeline(tx, actor.organization_id, id)
   const row = await lockPipeline(tx, actor, id)

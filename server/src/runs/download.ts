@@ -8,6 +8,7 @@ import type { BlobStore } from '../blobs/blobs.ts'
 import { type ByteRange, readPart } from '../blobs/part-reader.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import { isOwnPart } from '../blobs/run-keys.ts'
+import type { Column } from '../connectors/contract.ts'
 import { type Database, type Queryable, raw, sql } from '../database/database.ts'
 import { AppError, notFound } from '../errors.ts'
 import { sha256 } from '../sha256.ts'
@@ -26,10 +27,13 @@ export interface OutputFile {
   output_file_size: number
   output_type: string
   output_parts: StoredPart[]
+  /** Of tab-separated text. */
+  output_columns: Column[] | null
 }
 
 const output = sql`
-  SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.status, r.output_file, r.output_file_size, r.output_type, r.output_parts
+  SELECT r.id AS run_id, r.organization_id, p.name AS pipeline_name, r.status, r.output_file, r.output_file_size, r.output_type, r.output_parts,
+         r.output_columns
     FROM runs r JOIN pipelines p ON p.id = r.pipeline_id`
 
 const DOMAIN_ID = raw('p.domain_id')
@@ -104,8 +108,11 @@ export function parseRange(header: string | undefined, size: number): ByteRange 
  * Streams the bytes of a range across the parts, opening each only when it is reached. Resolves once the first bytes
  * are available.
  */
-export async function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Promise<Readable> {
-  const pieces = readParts(blobs, file.output_parts, range)
+export function streamOutput(blobs: BlobStore, file: OutputFile, range: ByteRange): Promise<Readable> {
+  return openStream(readParts(blobs, file.output_parts, range))
+}
+
+export async function openStream(pieces: AsyncGenerator<Buffer>): Promise<Readable> {
   const first = await pieces.next()
   const stream = Readable.from(
     (async function* () {

@@ -8,7 +8,7 @@ import type { Column } from '../connectors/contract.ts'
 import { isoText, type Queryable, type Statement, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
 import type { Fingerprint } from '../engine/fingerprint.ts'
-import type { Checkpoint, Counts, Outcome } from '../engine/job.ts'
+import type { Checkpoint, Counts, Outcome, Part } from '../engine/job.ts'
 import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { LogChunk } from './log.ts'
@@ -65,6 +65,12 @@ const keepCounts = (counts: Counts | null): Statement =>
 const discardCounts = (counts: Counts | null): Statement =>
   sql`, records_read = ${counts ? sql`${counts.records_read}` : sql`records_read`}, records_written = 0, bytes_written = 0`
 
+/** Empty lists are not stored: null says that there is no quarantine. */
+function keepQuarantine(parts: readonly Part[] = []): Statement {
+  const records = parts.reduce((sum, part) => sum + part.records, 0)
+  return sql`, quarantine_parts = ${parts.length === 0 ? null : JSON.stringify(parts)}, records_quarantined = ${records}`
+}
+
 export interface SuccessfulEnding extends Ending {
   outcome: Outcome
   /**
@@ -72,10 +78,12 @@ export interface SuccessfulEnding extends Ending {
    * if the run does not save a state.
    */
   incremental: Fingerprint | false
+  /** What the output is the file of, for a destination whose next run goes on from it (`fingerprint.destination`). */
+  target?: string | null
 }
 
 export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
-  const { outcome, incremental } = ending
+  const { outcome, incremental, target = null } = ending
   const { output } = outcome
   const update = sql`
     UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
@@ -83,8 +91,8 @@ export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEn
            output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
            output_parts = ${output && JSON.stringify(output.parts.map(({ key, size, stored_bytes }) => ({ key, size, stored_bytes })))},
            output_stored_bytes = ${output && sumStored(output.parts)}, output_type = ${output?.content_type ?? null},
-           output_columns = ${output?.columns ? JSON.stringify(output.columns) : null},
-           stage_left = ${run.attempt > 1 || output?.parts.some((part) => isConverted(part.key)) === true}
+           output_columns = ${output?.columns ? JSON.stringify(output.columns) : null}, output_target = ${output && target},
+           stage_left = ${run.attempt > 1 || output?.parts.some((part) => isConverted(part.key)) === true}${keepQuarantine(outcome.quarantine)}
      WHERE ${isHeld(run)}`
   const state =
     incremental && outcome.cursor !== null
@@ -170,7 +178,7 @@ const saveState = (values: Statement): Statement => sql`
 export async function saveCheckpoint(db: Queryable, run: RunLease, point: Checkpoint): Promise<boolean> {
   const saved = await db.execute(sql`
     UPDATE runs SET checkpoint = ${point.checkpoint}, lost_attempts = 0, cursor = ${JSON.stringify(point.cursor)}, parts = ${JSON.stringify(point.parts)},
-           records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}
+           records_read = ${point.records_read}, records_written = ${point.records_written}, bytes_written = ${point.bytes_written}${keepQuarantine(point.quarantine)}
      WHERE ${isHeld(run)}`)
   return saved === 1
 }

@@ -15,7 +15,7 @@ export interface Chunk {
   lines: string
 }
 
-interface NumberedLine {
+export interface NumberedLine {
   number: number
   text: string
 }
@@ -30,16 +30,25 @@ export interface LogTail {
 
 const PIPELINE_ID = raw('runs.pipeline_id')
 
-interface LogStores {
+export interface LogStores {
   db: Queryable
   blobs: BlobStore
 }
 
-export async function readLog({ db, blobs }: LogStores, actor: Actor, runId: string, after = 0): Promise<LogTail> {
+export async function findLog(
+  db: Queryable,
+  actor: Actor,
+  runId: string,
+): Promise<{ log_key: string | null; finished: boolean }> {
   const run = await db.first<{ log_key: string | null; finished: boolean }>(sql`
     SELECT log_key, finished_at IS NOT NULL AS finished FROM runs
      WHERE id = ${runId} AND organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
+  return run
+}
+
+export async function readLog({ db, blobs }: LogStores, actor: Actor, runId: string, after = 0): Promise<LogTail> {
+  const run = await findLog(db, actor, runId)
   const chunks = run.log_key
     ? await readBlob(blobs, run.log_key)
     : await db.query<Chunk>(
@@ -47,6 +56,9 @@ export async function readLog({ db, blobs }: LogStores, actor: Actor, runId: str
       )
   return { finished: run.finished, lines: numberLines(chunks).filter((line) => line.number > after) }
 }
+
+export const omissionOf = (lines: number): string =>
+  `… ${lines.toLocaleString('en-US')} lines were omitted here: the log of a run is limited in size …`
 
 function numberLines(chunks: Chunk[]): NumberedLine[] {
   const lines: NumberedLine[] = []
@@ -56,7 +68,7 @@ function numberLines(chunks: Chunk[]): NumberedLine[] {
     if (missing > 0)
       lines.push({
         number: chunk.first_line - 1,
-        text: `… ${missing.toLocaleString('en-US')} lines were omitted here: the log of a run is limited in size …`,
+        text: omissionOf(missing),
       })
     chunk.lines
       .replace(/\n$/, '')
@@ -69,18 +81,12 @@ function numberLines(chunks: Chunk[]): NumberedLine[] {
   return lines
 }
 
-export async function readLogText(
-  stores: LogStores,
-  actor: Actor,
-  runId: string,
-  tail: number | null,
-): Promise<string> {
+export async function readLogText(stores: LogStores, actor: Actor, runId: string): Promise<string> {
   const { lines } = await readLog(stores, actor, runId)
-  const shown = tail === null ? lines : lines.slice(-tail)
-  return shown.map((line) => `${line.text}\n`).join('')
+  return lines.map((line) => `${line.text}\n`).join('')
 }
 
-async function readBlob(blobs: BlobStore, key: string): Promise<Chunk[]> {
+export async function readBlob(blobs: BlobStore, key: string): Promise<Chunk[]> {
   const pieces: Buffer[] = []
   for await (const piece of await blobs.read(key)) pieces.push(piece as Buffer)
   return JSON.parse((await decompress(Buffer.concat(pieces))).toString('utf8')) as Chunk[]

@@ -1,6 +1,6 @@
 /** One LISTEN connection per process for messages about runs, shared by all followers. */
 import type { Database } from '../database/database.ts'
-import { CHANNEL, notifyRun, readMessage } from '../database/notifications.ts'
+import { CHANNEL, type Message, notifyRun, readMessage } from '../database/notifications.ts'
 import { createWakeSignal } from '../wake-signal.ts'
 
 interface Follower {
@@ -11,14 +11,19 @@ interface Follower {
 
 export interface RunMessages {
   follow(runId: string): Follower
+  /** Calls back when a run was triggered, ended or moved, perhaps one of another organization. Returns what stops it. */
+  onChange(wake: () => void): () => void
   close(): Promise<void>
 }
 
+/** Messages that tell of a run in another state. */
+const CHANGES: readonly Message[] = ['ready', 'state', 'cancel']
 /** Workers announce new lines only while a reader renews its interest. */
 const ANNOUNCE_EVERY_MS = 5000
 
 export function createRunMessages(db: Database, onError: (error: Error) => void): RunMessages {
   const followers = new Map<string, Set<() => void>>()
+  const changes = new Set<() => void>()
   let listening: Promise<() => Promise<void>> | null = null
   const wakeAll = (wakes: Iterable<() => void> | undefined) => {
     for (const wake of wakes ?? []) wake()
@@ -26,9 +31,14 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
   const listen = () => {
     listening ??= db.listen(
       CHANNEL,
-      (payload) => wakeAll(followers.get(readMessage(payload).run_id)),
+      (payload) => {
+        const { message, run_id } = readMessage(payload)
+        wakeAll(followers.get(run_id))
+        if (CHANGES.includes(message)) wakeAll(changes)
+      },
       () => {
         for (const wakes of followers.values()) wakeAll(wakes)
+        wakeAll(changes)
       },
     )
     listening.catch((error: Error) => {
@@ -57,6 +67,11 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
           if (wakes.size === 0 && followers.get(runId) === wakes) followers.delete(runId)
         },
       }
+    },
+    onChange(wake) {
+      listen()
+      changes.add(wake)
+      return () => changes.delete(wake)
     },
     async close() {
       for (const wakes of followers.values()) wakeAll(wakes)

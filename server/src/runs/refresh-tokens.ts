@@ -11,6 +11,9 @@ export function refreshTokensOf({ services, run, pinned }: ConfiguredAttempt): S
         ? { table: 'pipelines', id: run.pipeline_id }
         : { table: 'saved_connectors', id: source.saved_connector_id },
     run: { id: run.id, attempt: run.attempt },
+    name: source.name,
     authentication: source.authentication,
+    config: source.config,
+    overrides: source.overrides ?? {},
   })
 }

@@ -25,18 +25,19 @@ export interface Restored {
   unfinished: number
 }
 
-export function markRestored(db: Database): Promise<Restored> {
-  return db.transaction(async (tx) => {
-    // One at a time: two would renumber the same runs in different orders.
-    const row = await tx.first<{ id: string }>(
-      sql`UPDATE installation SET id = gen_random_uuid(), since = now() RETURNING id`,
-    )
-    await tx.execute(sql`SELECT setval('run_seq', nextval('run_seq') + ${NUMBERS})`)
-    const begun = await renumber(tx)
-    for (const { id, had_begun } of begun) if (had_begun) await appendLine(tx, id, 'warn', SENTENCE)
-    await tx.execute(notifyRun('ready'))
-    return { installation: row!.id, unfinished: begun.length }
-  })
+export const markRestored = (db: Database): Promise<Restored> => db.transaction(markRestoredIn)
+
+/** In a transaction of the caller. */
+export async function markRestoredIn(tx: Queryable): Promise<Restored> {
+  // One at a time: two would renumber the same runs in different orders.
+  const row = await tx.first<{ id: string }>(
+    sql`UPDATE installation SET id = gen_random_uuid(), since = now() RETURNING id`,
+  )
+  await tx.execute(sql`SELECT setval('run_seq', nextval('run_seq') + ${NUMBERS})`)
+  const begun = await renumber(tx)
+  for (const { id, had_begun } of begun) if (had_begun) await appendLine(tx, id, 'warn', SENTENCE)
+  await tx.execute(notifyRun('ready'))
+  return { installation: row!.id, unfinished: begun.length }
 }
 
 const SENTENCE =
@@ -50,5 +51,5 @@ const renumber = (tx: Queryable): Promise<{ id: string; had_begun: boolean }[]> 
     numbered AS (SELECT id, had_begun, nextval('run_seq') AS seq FROM unfinished)
     UPDATE runs r
        SET seq = n.seq, attempt = r.attempt + ${ATTEMPTS}, status = 'pending', worker = NULL, lease_until = NULL, available_at = now(),
-           checkpoint = 0, cursor = NULL, parts = '[]'
+           checkpoint = 0, cursor = NULL, parts = '[]', quarantine_parts = NULL, records_quarantined = 0
       FROM numbered n WHERE r.id = n.id RETURNING r.id, n.had_begun`)

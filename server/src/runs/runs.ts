@@ -15,6 +15,7 @@ export interface RunRow {
   started_at: string | null
   finished_at: string | null
   error: string | null
+  records_written: number
   created_at: string
 }
 
@@ -24,11 +25,11 @@ export interface RunDetail extends RunRow {
   attempt: number
   source_version: number | null
   records_read: number
-  records_written: number
   bytes_written: number
+  records_quarantined: number
 }
 
-export const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.created_at`
+export const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.records_written, r.created_at`
 
 const PIPELINE_ID = raw('r.pipeline_id')
 const DOMAIN_ID = raw('p.domain_id')
@@ -78,7 +79,7 @@ const COUNTED = raw(String(COUNTED_AT_MOST))
 
 export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {
   const run = await db.first<RunDetail>(sql`
-    SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.records_written, r.bytes_written
+    SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.bytes_written, r.records_quarantined
       FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
   return run

@@ -27,16 +27,35 @@ export interface Slots {
   free(): number
   attempts: () => Attempt[]
   find(runId: string): Attempt | undefined
+  /** Resolves when the one run of a worker that takes only one has ended. */
+  readonly sawOneThrough: Promise<void>
+  /** Whether that run has begun. */
+  hasBegun(): boolean
   /** Claims nothing new, and at the deadline hands over what has not finished. */
   drain(deadline: AbortSignal): Promise<void>
 }
 
-export const openSlots = (services: WorkerServices, pool: ExecutorPool): Slots => new WorkerSlots(services, pool)
+/** What a worker takes. */
+export interface Share {
+  /** Only runs of this class; '' is what workers share. */
+  podClass: string
+  /** One run, and no more after it. */
+  once: boolean
+}
+
+export const SHARED: Share = { podClass: '', once: false }
+
+export const openSlots = (services: WorkerServices, pool: ExecutorPool, share = SHARED): Slots =>
+  new WorkerSlots(services, pool, share)
 
 class WorkerSlots implements Slots {
   readonly worker: string
   readonly #services: WorkerServices
   readonly #pool: ExecutorPool
+  readonly #share: Share
+  readonly #ended = Promise.withResolvers<void>()
+  readonly sawOneThrough = this.#ended.promise
+  #begun = false
   readonly #held = new Map<string, Supervised>()
   /** Claimed, and being read from the database. */
   readonly #claimed = new Set<string>()
@@ -48,16 +67,20 @@ class WorkerSlots implements Slots {
   #releasedAfter = 0
   #stopping = false
 
-  constructor(services: WorkerServices, pool: ExecutorPool) {
+  constructor(services: WorkerServices, pool: ExecutorPool, share: Share) {
     this.#services = services
     this.#pool = pool
+    this.#share = share
     // A restarted process may get the same process id, but never the same name.
     this.worker = `${services.config.instance}:${randomBytes(3).toString('hex')}`
   }
 
   fill = (): void => void this.#fillSlots().catch(this.#warn)
 
+  hasBegun = (): boolean => this.#begun
+
   free(): number {
+    if (this.#share.once) return this.#begun || this.#claimed.size > 0 ? 0 : 1
     return this.#services.config.WORKER_CONCURRENCY - this.#held.size - this.#claimed.size
   }
 
@@ -123,6 +146,7 @@ class WorkerSlots implements Slots {
       perOrganization: ORG_CONCURRENCY,
       leaseSeconds: RUN_LEASE_SECONDS,
       after: this.#after,
+      podClass: this.#share.podClass,
     }
   }
 
@@ -143,11 +167,13 @@ class WorkerSlots implements Slots {
   }
 
   #supervise(run: ClaimedRun, leasedAt: Moment): void {
+    this.#begun = true
     const next = this.#prepareNext()
     const supervised = superviseRun(this.#services, this.#pool, run, { leasedAt, claimNext: next.claim })
     this.#held.set(run.id, supervised)
     void supervised.done.then(() => {
       this.#held.delete(run.id)
+      this.#ended.resolve()
       if (!next.answered()) this.fill()
     })
   }
@@ -156,7 +182,7 @@ class WorkerSlots implements Slots {
   #prepareNext(): { claim: () => NextClaim | undefined; answered: () => boolean } {
     let answered = false
     const claim = (): NextClaim | undefined => {
-      if (this.#stopping || this.#lostAnswers !== this.#releasedAfter) return undefined
+      if (this.#stopping || this.#share.once || this.#lostAnswers !== this.#releasedAfter) return undefined
       const sentAt = takeMoment()
       return {
         request: this.#request(1),

@@ -5,7 +5,7 @@
  * takes several statements; it locks the row and checks the lease again before it changes anything (recover.ts).
  *
  *   from      to         name       when
- *   –         pending    trigger    manually, or by the schedule
+ *   –         pending    trigger    manually, or by the schedule; a back-fill and a resend are triggered manually
  *   pending   running    claim      a worker takes it: `attempt` is incremented and a lease starts
  *   running   success    finish     everything was read, loaded and published
  *   running   failed     finish     a failure that a retry cannot fix, or the last attempt

@@ -1,5 +1,5 @@
 /**
- * ORG_STORAGE_GB: the limit for the outputs of an organization in the blob store. What counts is what they take there,
+ * ORG_STORAGE_GB: the limit for the outputs and quarantines of an organization in the blob store. What counts is what they take there,
  * compressed, because that is what the operator pays for.
  */
 import { type StoredPart, sumStored } from '../blobs/parts.ts'

@@ -1,5 +1,5 @@
 /**
- * Supervises one attempt: hands the job to an executor, saves what it reports, enforces time and memory limits, and
+ * Supervises one attempt: hands the job to an executor, saves what it reports, enforces its limits, and
  * determines how it ended. The executor does the work; the data does not pass through here. verdict.ts writes the
  * result.
  */
@@ -28,7 +28,7 @@ export interface Supervised {
   done: Promise<void>
 }
 
-const MEMORY_CHECK_MS = 200
+const CHECK_MS = 200
 /** How long a refresh token that is being exchanged may delay a stop; otherwise its replacement would be lost. */
 const EXCHANGE_MS = 1500
 /** Node fires longer timers at once. */
@@ -63,7 +63,7 @@ async function runAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): Promi
     const verdict = await Promise.race([stopped, execute(attempt, executor, tokens)])
     traceAttempt(attempt, started, verdict)
     reusable = verdict.end === 'success' && verdict.reusable
-    if (verdict.end === 'cancelled' || verdict.end === 'handed over') await tokens.settle(EXCHANGE_MS)
+    if (mayFinishExchange(verdict)) await tokens.settle(EXCHANGE_MS)
     // The executor must have stopped before anything is written about the end.
     if (!reusable) await endExecutor(executor)
     await writeVerdict(attempt, verdict)
@@ -72,6 +72,12 @@ async function runAttempt(attempt: ConfiguredAttempt, pool: ExecutorPool): Promi
     await tokens.close()
   }
 }
+
+/** The executor still works and was only told to stop, or ran out of time. */
+const mayFinishExchange = (verdict: Verdict): boolean =>
+  verdict.end === 'cancelled' ||
+  verdict.end === 'handed over' ||
+  (verdict.end === 'failure' && verdict.kind === 'timeout')
 
 async function endExecutor(executor: Executor): Promise<void> {
   executor.kill()
@@ -110,7 +116,7 @@ async function execute(attempt: ConfiguredAttempt, executor: Executor, tokens: S
   return promise.finally(unlimit)
 }
 
-/** Enforces time and memory limits; returns a function that stops watching. */
+/** Enforces the limits of time, memory and disk; returns a function that stops watching. */
 function limitAttempt(
   { services: { config }, pinned }: ConfiguredAttempt,
   executor: Executor,
@@ -119,13 +125,15 @@ function limitAttempt(
   // The operator may have lowered the limit since the pipeline was saved.
   const minutes = Math.min(pinned.config.run.timeout_minutes ?? Number.POSITIVE_INFINITY, config.RUN_TIMEOUT_MINUTES)
   const time = setTimeout(() => end(timedOut(minutes)), Math.min(minutes * 60_000, LONGEST_TIMER_MS))
-  const memory = setInterval(() => {
+  const watch = setInterval(() => {
     const used = executor.residentMb()
     if (used > config.RUN_MEMORY_MB) end(outOfMemory(config.RUN_MEMORY_MB, used))
-  }, MEMORY_CHECK_MS)
+    const full = executor.spaceFault()
+    if (full !== null) end(failure('limit', full, true))
+  }, CHECK_MS)
   return () => {
     clearTimeout(time)
-    clearInterval(memory)
+    clearInterval(watch)
   }
 }
 
@@ -174,12 +182,15 @@ function keepSchema(
   { services, run, pinned }: ConfiguredAttempt,
   { columns, changes }: Extract<FromExecutor, { type: 'schema' }>,
 ): Promise<number> {
+  // They belong to the source of the pipeline.
+  const { resends, replays } = pinned.config
+  if (resends !== undefined || replays !== undefined) return Promise.resolve(0)
   const fingerprint = makeFingerprint(services.box, run.organization_id, pinned.config)
   return retryWhileUnavailable(() => saveSchema(services.db.control, run, { columns, changes, fingerprint }))
 }
 
 async function keepCheckpoint({ services, run }: Attempt, checkpoint: Checkpoint): Promise<Verdict | undefined> {
-  const over = await findQuotaFault(services, run, checkpoint.parts)
+  const over = await findQuotaFault(services, run, [...checkpoint.parts, ...(checkpoint.quarantine ?? [])])
   if (over) return failure('limit', over, false)
   const saved = await retryWhileUnavailable(() => saveCheckpoint(services.db.control, run, checkpoint)).catch(
     () => false,
@@ -193,7 +204,8 @@ async function acceptSuccess(attempt: ConfiguredAttempt, outcome: Outcome, reusa
   // If the output is all there is, its last part is reported only now; otherwise every part came with a checkpoint.
   const { destination } = attempt.pinned.config
   const late = findDestination(destination.name)?.capabilities.commits === 'output'
-  const over = late ? await findQuotaFault(attempt.services, attempt.run, outcome.output?.parts ?? []) : null
+  const parts = [...(outcome.output?.parts ?? []), ...(outcome.quarantine ?? [])]
+  const over = late ? await findQuotaFault(attempt.services, attempt.run, parts) : null
   return over ? failure('limit', over, false) : { end: 'success', outcome, reusable }
 }
 

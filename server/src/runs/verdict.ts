@@ -123,12 +123,12 @@ async function writeCutOff({ services, run, log }: Attempt): Promise<void> {
 
 async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
   const { services, run, pinned } = attempt
-  const incremental =
-    'config' in pinned &&
-    pinned.config.sync.mode === 'incremental' &&
-    makeFingerprint(services.box, run.organization_id, pinned.config)
+  const fingerprint = 'config' in pinned && makeFingerprint(services.box, run.organization_id, pinned.config)
+  const incremental = 'config' in pinned && pinned.config.sync.mode === 'incremental' && fingerprint
+  const goesOn = 'config' in pinned && findDestination(pinned.config.destination.name)?.buildOutput !== undefined
+  const target = goesOn && fingerprint ? fingerprint.destination : null
   const log = await attempt.log.rest()
-  await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, log, next }))
+  await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, target, log, next }))
 }
 
 /**

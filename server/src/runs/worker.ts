@@ -8,7 +8,7 @@ import { createExecutorPool, type ExecutorPool } from '../executors/pool.ts'
 import { nextAvailableMs } from './claim.ts'
 import { keepLeases } from './leases.ts'
 import { recoverLostRuns } from './recover.ts'
-import { openSlots } from './slots.ts'
+import { openSlots, SHARED, type Share, type Slots } from './slots.ts'
 import { logFailedRun } from './verdict.ts'
 import { listenForRuns } from './wake-ups.ts'
 import type { WorkerServices } from './worker-services.ts'
@@ -18,16 +18,20 @@ const LOOK_AT_MOST_MS = 5000
 /** For a worker that does not listen. */
 const POLL_MS = 2000
 const WARM_EXECUTORS = 1
+/** How long a worker that takes only one run waits for it: another may have been faster. */
+const ONE_RUN_WITHIN_MS = 10_000
 
 export interface Worker {
   /** Lets running runs finish until the deadline, then hands them over. */
   stop(deadline: AbortSignal): Promise<void>
+  /** Of a worker that takes only one run: resolves when that has ended, or when there was none. */
+  done: Promise<void>
 }
 
-export async function startWorker(services: WorkerServices): Promise<Worker> {
+export async function startWorker(services: WorkerServices, share: Share = SHARED): Promise<Worker> {
   const { db, config, log, state } = services
   const pool = openPool(services)
-  const slots = openSlots(services, pool)
+  const slots = openSlots(services, pool, share)
   const leases = keepLeases(services, slots.attempts)
   const leaseMs = config.RUN_LEASE_SECONDS * 1000
   const lookMs = Math.min(LOOK_AT_MOST_MS, leaseMs / 3)
@@ -59,12 +63,13 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
     gap: lookNow,
   })
   // First, because only this can fail: without a database nothing may be left running that keeps the process alive.
-  await wakeUps.keepSeat(true).catch(async (error: Error) => {
+  await wakeUps.keepSeat(!share.once).catch(async (error: Error) => {
     await pool.close()
     throw error
   })
   let fullBefore = false
   const keepSeat = guard('listening', async () => {
+    if (share.once) return
     const full = slots.free() === 0
     await wakeUps.keepSeat(!(full && fullBefore))
     fullBefore = full
@@ -85,9 +90,12 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
     setInterval(leases.stopExpiring, Math.min(1000, leaseMs / 10)),
   ]
   if (!wakeUps.listening()) lookNow()
+  const nothing = share.once ? whenNothingCame(slots) : null
 
   return {
+    done: share.once ? Promise.race([slots.sawOneThrough, nothing!.promise]) : new Promise(() => {}),
     async stop(deadline) {
+      nothing?.stop()
       await slots.drain(deadline)
       for (const timer of timers) clearInterval(timer)
       clearTimeout(backOff)
@@ -95,6 +103,15 @@ export async function startWorker(services: WorkerServices): Promise<Worker> {
       await pool.close()
     },
   }
+}
+
+/** A claim on its way when the time is over is seen through by `stop`. */
+function whenNothingCame(slots: Slots): { promise: Promise<void>; stop(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(() => {
+    if (!slots.hasBegun()) resolve()
+  }, ONE_RUN_WITHIN_MS)
+  return { promise, stop: () => clearTimeout(timer) }
 }
 
 /** A timer whose work takes longer than its interval does not start it twice. */

@@ -49,6 +49,20 @@ export interface S3Options {
   signal?: AbortSignal
   /** Failures of the transport that a retry cannot mend. */
   isFinal?(error: Error): boolean
+  /** Keys that change, instead of those of the place. */
+  credentials?: CredentialSource
+}
+
+interface Credentials {
+  accessKeyId: string
+  secretAccessKey: string
+  sessionToken?: string | undefined
+}
+
+export interface CredentialSource {
+  get(): Promise<Credentials>
+  /** The store says that these have expired: the next `get` gives others. */
+  expire(used: Credentials): void
 }
 
 export interface S3Client {
@@ -95,17 +109,30 @@ const ERROR_BYTES = 64 * 1024
 const isTransient = ({ status, code }: S3Error): boolean =>
   status >= 500 ? status !== 501 : status === 429 || code === 'RequestTimeout' || code === 'OperationAborted'
 
+/** Of temporary credentials, also where a clock is wrong. */
+const EXPIRED_CODES = ['ExpiredToken', 'ExpiredTokenException', 'TokenRefreshRequired']
+
 export function createS3Client(place: S3Place, options: S3Options): S3Client {
-  const { patienceMs, signal, isFinal } = options
+  const { patienceMs, signal, isFinal, credentials } = options
   return {
     place,
     async send(call) {
       const deadline = performance.now() + patienceMs
+      let renewed = false
       for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
-        const answer = await options.transport(signCall(place, call)).catch((error: Error) => error)
+        const keys = await (credentials?.get() ?? Promise.resolve(place)).catch((error: Error) => error)
+        const answer =
+          keys instanceof Error
+            ? keys
+            : await options.transport(signCall({ ...place, ...keys }, call)).catch((error: Error) => error)
         if (!(answer instanceof Error) && answer.status >= 200 && answer.status < 300) return answer
         signal?.throwIfAborted()
         const failure = answer instanceof Error ? answer : await readError(call, answer)
+        if (credentials && !renewed && failure instanceof S3Error && EXPIRED_CODES.includes(failure.code)) {
+          renewed = true
+          if (!(keys instanceof Error)) credentials.expire(keys)
+          continue
+        }
         if (failure instanceof S3Error ? !isTransient(failure) : isFinal?.(failure)) throw failure
         const wait = Math.max(pause * (0.5 + Math.random()), failure instanceof S3Error ? failure.retryAfterMs : 0)
         if (performance.now() + wait > deadline)

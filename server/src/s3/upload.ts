@@ -7,7 +7,7 @@ import { drain, type S3Client, S3Error, sendForText } from './client.ts'
 import { escapeXml, readBlocks, readTag } from './xml.ts'
 
 export interface ObjectWriter {
-  /** Resolves when more may be written. */
+  /** Resolves when more may be written. The chunk has been copied by then. */
   write(chunk: Uint8Array): Promise<void>
   finish(): Promise<{ size: number }>
   /** Leaves nothing behind, unless the store cannot be reached. */
@@ -16,6 +16,7 @@ export interface ObjectWriter {
 
 /** S3 requires at least 5 MiB for all blocks except the last, and allows at most 10,000 blocks. */
 const FIRST_BLOCK_BYTES = 8 * 1024 * 1024
+const SMALL_BYTES = 64 * 1024
 const UPLOADS_AT_ONCE = 2
 const DELETE_BATCH = 1000
 const ANSWER_BYTES = 1024 * 1024
@@ -27,8 +28,9 @@ export function createObjectWriter(
   headers: Record<string, string> = {},
   cleaner = client,
 ): ObjectWriter {
-  let gathered: Uint8Array[] = []
-  let gatheredBytes = 0
+  const spare: Buffer[] = []
+  let block: Buffer = Buffer.alloc(0)
+  let used = 0
   let size = 0
   let uploadId: string | null = null
   const etags: Promise<string>[] = []
@@ -36,35 +38,53 @@ export function createObjectWriter(
   /** Grows so that 10,000 blocks reach the largest object the store accepts. */
   const blockBytes = (): number => FIRST_BLOCK_BYTES * (1 + Math.floor(etags.length / 500))
 
+  /** Most objects are small, so the first buffer is, too. Large ones are used again, because V8 answers to new ones with work. */
+  const makeRoom = (wanted: number): void => {
+    if (wanted <= block.length) return
+    const least = Math.min(Math.max(2 * block.length, wanted, SMALL_BYTES), blockBytes())
+    const larger = spare.find(({ length }) => length >= least) ?? Buffer.allocUnsafeSlow(least)
+    if (spare.includes(larger)) spare.splice(spare.indexOf(larger), 1)
+    block.copy(larger, 0, 0, used)
+    block = larger
+  }
   const uploadBlock = async (): Promise<void> => {
     uploadId ??= await beginUpload(client, key, headers)
-    const block = Buffer.concat(gathered, gatheredBytes)
-    gathered = []
-    gatheredBytes = 0
-    const sent = uploadPart(client, key, uploadId, etags.length + 1, block)
+    const full = block
+    const body = block.subarray(0, used)
+    block = Buffer.alloc(0)
+    used = 0
+    const sent = uploadPart(client, key, uploadId, etags.length + 1, body).then((etag) => {
+      spare.push(full)
+      return etag
+    })
     sent.catch(() => undefined)
     etags.push(sent)
     const earlier = etags[etags.length - UPLOADS_AT_ONCE]
     if (earlier && etags.length >= UPLOADS_AT_ONCE) await earlier
   }
   const abort = async (): Promise<void> => {
-    gathered = []
+    used = 0
     await Promise.allSettled(etags)
     if (uploadId) await drain(cleaner.send({ method: 'DELETE', key, query: { uploadId } })).catch(() => undefined)
   }
   return {
     async write(chunk) {
       size += chunk.byteLength
-      gathered.push(chunk)
-      gatheredBytes += chunk.byteLength
-      if (gatheredBytes >= blockBytes()) await uploadBlock()
+      for (let at = 0; at < chunk.byteLength; ) {
+        const piece = chunk.subarray(at, at + blockBytes() - used)
+        makeRoom(used + piece.byteLength)
+        block.set(piece, used)
+        used += piece.byteLength
+        at += piece.byteLength
+        if (used >= blockBytes()) await uploadBlock()
+      }
     },
     async finish() {
       try {
         if (uploadId === null) {
-          await putObject(client, key, Buffer.concat(gathered, gatheredBytes), headers)
+          await putObject(client, key, block.subarray(0, used), headers)
         } else {
-          if (gatheredBytes > 0) await uploadBlock()
+          if (used > 0) await uploadBlock()
           await completeUpload(client, key, uploadId, await Promise.all(etags))
         }
         return { size }

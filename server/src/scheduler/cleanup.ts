@@ -8,8 +8,7 @@ import type { BlobStore } from '../blobs/blobs.ts'
 import { runPrefix } from '../blobs/run-keys.ts'
 import { forgetEndedLeases } from '../connections/refresh-tokens.ts'
 import { forgetOldTokens } from '../connections/superseded-tokens.ts'
-import { sql } from '../database/database.ts'
-import { NIL_UUID } from '../database/lists.ts'
+import { type Database, sql } from '../database/database.ts'
 import { removeStrayParts } from '../engine/stage.ts'
 import { forEachFairly } from '../for-each-fairly.ts'
 import { deleteExpiredRows } from '../identity/expired-rows.ts'
@@ -17,11 +16,12 @@ import { deleteExpiredTickets } from '../runs/download.ts'
 import { packLogs } from '../runs/log-packing.ts'
 import { forgetUsedConfigs } from '../runs/used-config.ts'
 import type { Services } from '../services.ts'
+import { AT_ONCE, type EndedRun, forEachPage, isLastSuccess } from './ended-runs.ts'
+import { forgetOldAudit, forgetOldRuns } from './history.ts'
 
 type CleanupServices = Pick<Services, 'db' | 'blobs' | 'log'>
 type HourlyServices = CleanupServices & Pick<Services, 'config' | 'box'>
 
-const AT_ONCE = 500
 /** A prefix that could not be removed is retried after this time. */
 const AGAIN_AFTER_SECONDS = 600
 /** A live writer pauses longer than an hour between two writes only if it hangs. */
@@ -40,11 +40,21 @@ export const cleanUpOften = (services: CleanupServices): Promise<void> =>
 export const cleanUpHourly = (services: HourlyServices): Promise<void> =>
   doEach(services, {
     'expiring outputs': () => expireOutputs(services, services.config.RUN_RETENTION_DAYS),
+    'deleting old runs': () => forget(forgetOldRuns, services, services.config.RUN_HISTORY_DAYS),
+    'deleting old entries of the audit log': () =>
+      forget(forgetOldAudit, services, services.config.AUDIT_RETENTION_DAYS),
     'sweeping the blob store': () => services.blobs.sweep(LEFTOVER_MS),
     'forgetting leases of refresh tokens': () => forgetEndedLeases(services.db),
     'forgetting replaced refresh tokens': () => forgetOldTokens(services.db),
     'forgetting old configurations of pipelines with many': () => forgetUsedConfigs(services.db),
   })
+
+/** Without a number of days they are kept for ever. */
+const forget = async (
+  step: (db: Database, days: number) => Promise<number>,
+  { db }: CleanupServices,
+  days: number | undefined,
+): Promise<number> => (days === undefined ? 0 : step(db, days))
 
 /**
  * Two at a time: each needs a connection, and more of them than the pool keeps open would be opened and closed every few
@@ -94,41 +104,21 @@ async function removePrefix(blobs: BlobStore, prefix: string): Promise<void> {
   if (keys.length > 0) await blobs.delete(keys)
 }
 
-interface EndedRun {
-  id: string
-  organization_id: string
-  finished_at: string
-}
-
-/** Iterates over runs page by page, starting with the one that ended first. */
-async function forEachPage<Run extends EndedRun>(
-  readPage: (after: Pick<EndedRun, 'finished_at' | 'id'>) => Promise<Run[]>,
-  act: (page: Run[]) => Promise<number>,
-): Promise<number> {
-  let after = { finished_at: '-infinity', id: NIL_UUID }
-  let done = 0
-  for (;;) {
-    const page = await readPage(after)
-    done += await act(page)
-    if (page.length < AT_ONCE) return done
-    after = page.at(-1)!
-  }
-}
-
 /** Parts that no list names: of lost attempts, of failed and cancelled runs, and those that a conversion replaced. */
 export function removeLeftStages(services: CleanupServices): Promise<number> {
   const { db, blobs } = services
   return forEachPage(
     (after) =>
-      db.query<EndedRun & { output_parts: { key: string }[] | null }>(sql`
-        SELECT id, organization_id, finished_at, output_parts FROM runs
+      db.query<EndedRun & Record<'output_parts' | 'quarantine_parts', { key: string }[] | null>>(sql`
+        SELECT id, organization_id, finished_at, output_parts, quarantine_parts FROM runs
          WHERE stage_left AND finished_at < now() - interval '30 seconds' AND (finished_at, id) > (${after.finished_at}, ${after.id})
          ORDER BY finished_at, id LIMIT ${AT_ONCE}`),
     (page) =>
       forEachFairly(
         page,
         async (run) => {
-          await removeStrayParts(blobs, runPrefix(run), run.output_parts ?? [])
+          const kept = [...(run.output_parts ?? []), ...(run.quarantine_parts ?? [])]
+          await removeStrayParts(blobs, runPrefix(run), kept)
           await db.execute(sql`UPDATE runs SET stage_left = false WHERE id = ${run.id}`)
         },
         report(services, 'parts of a run could not be removed'),
@@ -136,14 +126,14 @@ export function removeLeftStages(services: CleanupServices): Promise<number> {
   )
 }
 
-/** Expired outputs and logs, except those of each pipeline's last success. */
+/** Expired outputs, quarantines and logs, except those of each pipeline's last success. */
 export function expireOutputs(services: CleanupServices, days: number): Promise<number> {
   const { db, blobs } = services
   return forEachPage(
     (after) =>
       db.query<EndedRun & { last: boolean }>(sql`
         SELECT r.id, r.organization_id, r.finished_at,
-               r.id IS NOT DISTINCT FROM (SELECT s.id FROM runs s WHERE s.pipeline_id = r.pipeline_id AND s.status = 'success' ORDER BY s.seq DESC LIMIT 1) AS last
+               ${isLastSuccess} AS last
           FROM runs r
          WHERE (r.output_file IS NOT NULL OR r.log_key IS NOT NULL) AND r.finished_at < now() - make_interval(days => ${days})
            AND (r.finished_at, r.id) > (${after.finished_at}, ${after.id})
@@ -154,7 +144,7 @@ export function expireOutputs(services: CleanupServices, days: number): Promise<
         async (run) => {
           await removePrefix(blobs, runPrefix(run))
           await db.execute(sql`
-            UPDATE runs SET output_file = NULL, output_file_size = NULL, output_stored_bytes = NULL, output_parts = NULL, output_type = NULL, log_key = NULL WHERE id = ${run.id}`)
+            UPDATE runs SET output_file = NULL, output_file_size = NULL, output_stored_bytes = NULL, output_parts = NULL, output_type = NULL, quarantine_parts = NULL, log_key = NULL WHERE id = ${run.id}`)
         },
         report(services, 'the output of a run could not be removed'),
       ),

@@ -15,7 +15,7 @@ import { DatabaseUnavailable } from '../database/unreachable.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
 import { nextTime } from '../pipelines/schedule.ts'
 import { appendLine } from '../runs/log.ts'
-import { type PinnedConfig, pinConfig, versionOf } from '../runs/pinned-config.ts'
+import { type PinnedConfig, pinConfig, placeRun, versionOf } from '../runs/pinned-config.ts'
 import { runPlace } from '../runs/trigger.ts'
 import { keepUsedConfigs, usedConfigOf } from '../runs/used-config.ts'
 
@@ -50,11 +50,17 @@ interface Tools {
   db: Connections
   box: SecretBox
   log: Logger
+  podClasses: readonly string[]
 }
 
 /** Starts due pipelines and returns their number. */
-export async function scheduleDuePipelines(db: Connections, box: SecretBox, log: Logger): Promise<number> {
-  const tools = { db, box, log }
+export async function scheduleDuePipelines(
+  db: Connections,
+  box: SecretBox,
+  log: Logger,
+  podClasses: readonly string[] = [],
+): Promise<number> {
+  const tools = { db, box, log, podClasses }
   const first = await scheduleBatch(tools)
   if (first < BATCH) return first
   const rest = await Promise.all(Array.from({ length: PARALLEL_BATCHES }, () => scheduleAll(tools)))
@@ -90,9 +96,9 @@ async function scheduleBatch(tools: Tools): Promise<number> {
   }
 }
 
-async function scheduleOne({ db, box, log }: Tools, id: string): Promise<number> {
+async function scheduleOne({ db, log, ...tools }: Tools, id: string): Promise<number> {
   try {
-    return await db.transaction(async (tx) => startDue(tx, { box, log }, await lockDue(tx, id)))
+    return await db.transaction(async (tx) => startDue(tx, { ...tools, log }, await lockDue(tx, id)))
   } catch (error) {
     const seconds = error instanceof DatabaseUnavailable ? AFTER_OUTAGE_SECONDS : POSTPONED_SECONDS
     const message = `a due pipeline could not be started; trying again in ${seconds} seconds`
@@ -122,8 +128,9 @@ async function lockDue(tx: Queryable, only?: string): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-async function startDue(tx: Queryable, { box, log }: Omit<Tools, 'db'>, ids: string[]): Promise<number> {
+async function startDue(tx: Queryable, tools: Omit<Tools, 'db'>, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0
+  const { box, log } = tools
   // A separate statement, whose snapshot is newer than the locks: the first one may not have seen a run that was triggered
   // just before its pipeline was locked.
   const due = await tx.query<DuePipeline>(sql`
@@ -133,7 +140,7 @@ async function startDue(tx: Queryable, { box, log }: Omit<Tools, 'db'>, ids: str
       FROM pipelines p WHERE p.id = ANY (${ids}::uuid[]) ORDER BY p.next_run_at`)
   await advanceDueTimes(tx, due, log)
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
-  for (const some of splitBySize(free)) await insertRuns(tx, box, some, await pinConfigs(tx, box, some))
+  for (const some of splitBySize(free)) await insertRuns(tx, tools, some, await pinConfigs(tx, box, some))
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
   if (free.length > 0) await tx.execute(notifyRun('ready'))
   return due.length
@@ -211,10 +218,12 @@ async function open(box: SecretBox, pipeline: DuePipeline & { config_box: Buffer
 
 async function insertRuns(
   tx: Queryable,
-  box: SecretBox,
+  { box, podClasses }: Omit<Tools, 'db'>,
   pipelines: DuePipeline[],
-  pinned: PinnedConfig[],
+  resolved: PinnedConfig[],
 ): Promise<void> {
+  const placed = resolved.map((config) => placeRun(config, podClasses))
+  const pinned = placed.map((run) => run.pinned)
   const ids = pipelines.map(() => randomUUID())
   const boxes = pipelines.map((pipeline, index) =>
     box.seal(runPlace(pipeline.organization_id, ids[index]!), pinned[index]),
@@ -222,11 +231,11 @@ async function insertRuns(
   const used = pinned.map((config, index) => usedConfigOf(box, pipelines[index]!, config))
   await tx.execute(sql`
     WITH kept AS (${keepUsedConfigs(used)})
-    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_id, ready)
-    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_id, true
+    INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, config_box, source_version, used_config_id, pod_class, ready)
+    SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', u.config_box, u.source_version, u.used_config_id, u.pod_class, true
       FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[],
-                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[], ${used.map(({ id }) => id)}::uuid[])
-           AS u (id, organization_id, pipeline_id, config_box, source_version, used_config_id)`)
+                  ${boxes}::bytea[], ${pinned.map(versionOf)}::int[], ${used.map(({ id }) => id)}::uuid[], ${placed.map((run) => run.pod_class)}::text[])
+           AS u (id, organization_id, pipeline_id, config_box, source_version, used_config_id, pod_class)`)
 }
 
 async function noteSkipped(tx: Queryable, pipeline: DuePipeline, log: Logger): Promise<void> {

@@ -29,7 +29,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
   const loops = [
     repeat(DUE_AGAIN_MS, async () => {
       const ms = await nextDueMs(db.control)
-      if (ms <= 0) await scheduleDuePipelines(db.control, box, log)
+      if (ms <= 0) await scheduleDuePipelines(db.control, box, log, config.POD_CLASSES)
       state.tickedAt = Date.now()
       return ms <= 0 ? DUE_AGAIN_MS : Math.min(ms + TIMER_MS, LOOK_MS)
     }),

@@ -68,6 +68,7 @@ export interface ApiKeyRow {
   last_used_at: string | null
   expires_at: string | null
   created_at: string
+  created_by: string
   created_by_name: string
 }
 
@@ -77,7 +78,7 @@ export function listApiKeys(db: Queryable, actor: Actor, paging: Paging): Promis
     db,
     paging,
     sql`
-      SELECT k.id, k.name, k.key_prefix, k.scopes, k.last_used_at, k.expires_at, k.created_at, u.name AS created_by_name
+      SELECT k.id, k.name, k.key_prefix, k.scopes, k.last_used_at, k.expires_at, k.created_at, k.created_by, u.name AS created_by_name
         FROM api_keys k JOIN LATERAL (SELECT name FROM users WHERE id = k.created_by LIMIT 1) u ON true
        WHERE ${standing} ORDER BY k.created_at DESC, k.id`,
     sql`SELECT 1 FROM api_keys k WHERE ${standing}`,

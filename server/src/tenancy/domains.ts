@@ -1,12 +1,12 @@
 /** Domains: groups of pipelines, and the places where a domain role counts. */
 
 import {
-  type Database,
   FOREIGN_KEY_VIOLATION,
   isDatabaseError,
   type Queryable,
   raw,
   sql,
+  type Transactions,
   UNIQUE_VIOLATION,
 } from '../database/database.ts'
 import { type Listed, type Paging, readList } from '../database/lists.ts'
@@ -64,7 +64,7 @@ export async function readDomain(db: Queryable, actor: Actor, id: string): Promi
   return row
 }
 
-export async function createDomain(db: Database, actor: Actor, input: DomainInput): Promise<DomainRow> {
+export async function createDomain(db: Transactions, actor: Actor, input: DomainInput): Promise<DomainRow> {
   requirePermission(actor, 'domains:write')
   const { description = null, color = null } = input
   return db.transaction(async (tx) => {
@@ -80,7 +80,7 @@ export async function createDomain(db: Database, actor: Actor, input: DomainInpu
 
 /** Only the given fields change; null clears the description or the color. */
 export async function updateDomain(
-  db: Database,
+  db: Transactions,
   actor: Actor,
   id: string,
   input: Partial<DomainInput>,
@@ -119,7 +119,7 @@ async function refuseTakenName<T>(name: string, write: () => Promise<T>): Promis
 }
 
 /** The foreign key of pipelines decides whether the domain is empty, so a pipeline that is added concurrently counts. */
-export async function deleteDomain(db: Database, actor: Actor, id: string): Promise<void> {
+export async function deleteDomain(db: Transactions, actor: Actor, id: string): Promise<void> {
   try {
     await db.transaction(async (tx) => {
       const row = await tx.first<{ name: string }>(

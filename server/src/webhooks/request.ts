@@ -1,8 +1,8 @@
 /** One attempt of one delivery: the signed request, and the interpretation of its answer. */
-import { createHmac } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
 import { retryAfterMs } from '../egress/retry-after.ts'
+import { sign } from '../egress/signature.ts'
 import type { Json } from '../json/json.ts'
 import { VERSION } from '../version.ts'
 
@@ -31,9 +31,6 @@ const EXCERPT_CHARACTERS = 200
 const EXCERPT_BYTES = 16 * 1024
 const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
 const GONE = 410
-
-export const sign = (secret: string, timestamp: number, body: string): string =>
-  `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`
 
 /** The same bytes for every attempt. */
 const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>

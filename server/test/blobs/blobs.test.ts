@@ -4,7 +4,7 @@
  * the client speaks the protocol as documented, not how a given vendor departs from it.
  */
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -170,6 +170,22 @@ describe('blobs on S3', () => {
   })
   after(() => server.close())
   testStore(() => blobs)
+
+  it('copies what is written, into blocks that it uses again', async () => {
+    const writer = await blobs.writer('org/copied')
+    const chunk = Buffer.alloc(1_500_000)
+    const expected = createHash('sha256')
+    for (let number = 0; number < 30; number += 1) {
+      chunk.fill(number + 1)
+      expected.update(chunk)
+      await writer.write(chunk)
+    }
+    chunk.fill(0)
+    assert.deepEqual(await writer.finish(), { size: 45_000_000 })
+    const stored = createHash('sha256')
+    for await (const bytes of await blobs.read('org/copied')) stored.update(bytes)
+    assert.equal(stored.digest('hex'), expected.digest('hex'))
+  })
 
   it('keeps everything under its prefix', () => {
     assert.ok(server.objects.size > 0)

@@ -116,7 +116,9 @@ test('a caller that disconnects in the middle of an exchange does not lose the n
   const id = await save(authentication)
   const place = {
     organization_id: person.organization_id,
+    name: 'file',
     authentication,
+    config: { url },
     origin: { table: 'saved_connectors' as const, id },
   }
   const gone = new AbortController()

@@ -172,6 +172,36 @@ test('the example of a source has a value for each required setting, so that it 
   assert.equal((await save(example_config)).status, 201)
 })
 
+test('validation and the list of sources have the schema of the settings, for forms', async () => {
+  const settings = `from datetime import date
+from typing import Literal, Optional
+
+
+class ShopConfig(SourceConfig):
+    size: int
+    since: Optional[date] = None
+    kind: Literal["a", "b"] = "a"`
+  const { body } = await app.call('POST', '/api/custom-sources/validate', { as, body: { code: code(settings) } })
+  const { properties, required } = body.settings_schema
+  assert.deepEqual(required, ['size'])
+  assert.deepEqual(properties.size, { type: 'integer' })
+  assert.deepEqual(properties.since.examples, ['2024-01-31'])
+  assert.deepEqual(
+    properties.since.anyOf.map(({ type }: { type: string }) => type),
+    ['string', 'null'],
+  )
+  assert.deepEqual(
+    properties.kind.anyOf.map((each: { const: string }) => each.const),
+    ['a', 'b'],
+  )
+  await createSource('with_form', settings)
+  const listed = await app.call('GET', '/api/connectors/sources', { as })
+  const { config_schema } = listed.body.find(({ name }: { name: string }) => name === 'with_form')
+  assert.deepEqual(config_schema, body.settings_schema)
+  const broken = await app.call('POST', '/api/custom-sources/validate', { as, body: { code: 'import os' } })
+  assert.equal(broken.body.settings_schema, null)
+})
+
 test('what is stored for this is not shown with the source', async () => {
   const { body } = await app.call('POST', '/api/custom-sources/validate', { as, body: { code: code(STRICT) } })
   assert.deepEqual(Object.keys(body.extracted_schema), [

@@ -173,6 +173,17 @@ test('a check says whether the credentials are accepted', async () => {
   assert.equal(bare.body.success, false)
 })
 
+test('a check takes the code in place of the saved one, and saves nothing', async () => {
+  const { body: source } = await create()
+  const changed = code().replace(
+    /def check_connection[\s\S]*?(?=\n\n|\n {4}def )/,
+    'def check_connection(self) -> bool:\n        return True\n',
+  )
+  const check = (body: object) => app.call('POST', `/api/custom-sources/${source.id}/check`, { as: acme.member, body })
+  assert.equal((await check({ code: changed })).body.success, true)
+  assert.equal((await check({})).body.success, false)
+})
+
 test('a viewer can read, but not validate, preview, check or write', async () => {
   const { body: source } = await create()
   const body = { code: code(), stream: 'moons', name: 'N', source_name: 'viewers' }
@@ -257,7 +268,7 @@ test('a run uses the code of the time it was triggered, and reports what was del
   const config = { source: { name: 'sky_gone', stream: 'moons' }, destination: { name: 'file' } }
   const { db, box } = app.services
   const resolved = await resolveConfig(db, box, acme.id, config)
-  assert.deepEqual(resolved.source.custom, { id: source.id, version: 1, code: code() })
+  assert.deepEqual(resolved.source.custom, { id: source.id, version: 1, code: code(), language: 'python' })
   await app.call('PUT', `/api/custom-sources/${source.id}`, { as: acme.member, body: { code: code("['suns']") } })
   await assert.rejects(resolveConfig(db, box, acme.id, config), {
     kind: 'config',

@@ -49,7 +49,9 @@ async function createPipeline(token: string): Promise<TokenPlace> {
 const placeOf = (origin: TokenPlace['origin']): TokenPlace => ({
   organization_id: person.organization_id,
   origin,
+  name: 'file',
   authentication: credential('whatever'),
+  config: {},
 })
 
 const pathOf = ({ origin }: TokenPlace): string =>
@@ -115,6 +117,22 @@ for (const [name, make] of [
       assert.equal(row!.count, 2)
     })
 
+    test('does not follow a superseded one to another address', async () => {
+      const place = await make('r0')
+      const path = pathOf(place)
+      const { config } = (await app.call('GET', path, { as: person })).body
+      await store(place, 'r0', 'r1')
+      ;(config.source ?? config).config.url = 'https://attacker.example/a.jsonl'
+      const answer = await app.call('PUT', path, { as: person, body: { config } })
+      assert.equal(answer.status, 409, answer.text)
+      assert.match(answer.body.detail, /replaced by the provider since you read it.*authorize again/)
+      assert.equal(await stored(place), 'r1')
+      // With the stored token, or a new one, the address may change.
+      ;(config.source ?? config).authentication.params.refresh_token = 'new'
+      assert.equal((await app.call('PUT', path, { as: person, body: { config } })).status, 200)
+      assert.equal(await stored(place), 'new')
+    })
+
     test('is left alone if it now belongs to another client, provider or type', async () => {
       const place = await make('r0')
       for (const authentication of [
@@ -162,6 +180,109 @@ for (const [name, make] of [
       assert.deepEqual(await leases(place), [])
     })
   })
+
+const MANIFEST = {
+  version: '6.0.0',
+  type: 'DeclarativeSource',
+  check: { type: 'CheckStream', stream_names: ['rows'] },
+  streams: [
+    {
+      type: 'DeclarativeStream',
+      name: 'rows',
+      schema_loader: { type: 'InlineSchemaLoader', schema: { type: 'object', properties: {} } },
+      retriever: {
+        requester: { type: 'HttpRequester', url_base: "https://{{ config['host'] }}", path: 'rows' },
+        record_selector: { extractor: { type: 'DpathExtractor', field_path: [] } },
+      },
+    },
+  ],
+}
+
+describe('a token that is a setting', () => {
+  const path = ['settings', 'credentials', 'refresh_token']
+  const manifest = (url_base: string): string => JSON.stringify({ ...MANIFEST, definitions: { url_base } })
+  const settingsOf = (refresh_token: string, more: object = {}, credentials: object = {}) => ({
+    manifest: manifest('https://api.example'),
+    settings: { host: 'api.example', credentials: { client_id: 'client', refresh_token, ...credentials }, ...more },
+  })
+  type Settings = ReturnType<typeof settingsOf>
+
+  async function create(config: Settings): Promise<TokenPlace> {
+    const source = { name: 'manifest', stream: 'rows', config }
+    const body = { name: 'settings', config: { source, destination: { name: 'file', config: {} } } }
+    const answer = await app.call('POST', '/api/pipelines', { as: person, body })
+    assert.equal(answer.status, 201, answer.text)
+    const origin = { table: 'pipelines' as const, id: String(answer.body.id) }
+    return { ...placeOf(origin), name: 'manifest', authentication: { type: 'none', params: {} }, config }
+  }
+  const rotate = (place: TokenPlace, used: string, rotated: string) => {
+    const also = [
+      { path: ['settings', 'credentials', 'access_token'], value: `access ${rotated}` },
+      { path: ['settings', 'credentials', 'token_expiry_date'], value: '2040-01-01T00:00:00Z' },
+    ]
+    return db.transaction((tx) => storeRotatedToken(tx, box, place, { used, rotated, kept: { path, also } }))
+  }
+  async function put(place: TokenPlace, config: Settings) {
+    const source = { name: 'manifest', stream: 'rows', config }
+    const body = { config: { source, destination: { name: 'file', config: {} } } }
+    return app.call('PUT', pathOf(place), { as: person, body })
+  }
+  const now = async (place: TokenPlace) =>
+    (await app.call('GET', pathOf(place), { as: person })).body.config.source.config.settings
+
+  test('is kept when a config that was read before is saved unchanged', async () => {
+    const place = await create(settingsOf('r0'))
+    await rotate(place, 'r0', 'r1')
+    assert.equal((await put(place, settingsOf('r0'))).status, 200)
+    assert.equal((await now(place)).credentials.refresh_token, 'r1')
+  })
+
+  for (const [what, changed] of [
+    ['another manifest', { ...settingsOf('r0'), manifest: manifest('https://attacker.example') }],
+    ['another host', settingsOf('r0', { host: 'attacker.example' })],
+    ['another setting', settingsOf('r0', { region: 'eu' })],
+    ['another client', settingsOf('r0', {}, { client_id: 'other' })],
+    ['a setting beside it that only begins like a token', settingsOf('r0', {}, { token_host: 'attacker.example' })],
+    ['a whole part where a token was', settingsOf('r0', {}, { access_token: { host: 'attacker.example' } })],
+  ] as const)
+    test(`does not follow a superseded one to ${what}`, async () => {
+      const place = await create(settingsOf('r0'))
+      await rotate(place, 'r0', 'r1')
+      const answer = await put(place, changed as Settings)
+      assert.equal(answer.status, 409, answer.text)
+      assert.equal((await now(place)).credentials.refresh_token, 'r1')
+      // Nor does a run that was triggered with these settings get it; the old one would revoke the grant.
+      const tokens = createRefreshTokens(db, box, { ...place, config: changed })
+      await assert.rejects(tokens.begin('r0', path), /trigger the pipeline again/)
+      assert.equal(await tokens.begin('another', path), 'another')
+      await tokens.close()
+    })
+
+  test('is not put where another setting holds a superseded one', async () => {
+    const place = await create(settingsOf('r0'))
+    await rotate(place, 'r0', 'r1')
+    const moved = settingsOf('r1', { host: 'r0' })
+    assert.equal((await put(place, moved)).status, 200)
+    assert.deepEqual((await now(place)).host, 'r0')
+  })
+
+  test('is given to a run of the same source only, whatever tokens have come with it since', async () => {
+    const place = await create(settingsOf('r0'))
+    await rotate(place, 'r0', 'r1')
+    const begin = async (more: Partial<TokenPlace>) => {
+      const tokens = createRefreshTokens(db, box, { ...place, ...more })
+      const token = await tokens.begin('held', path)
+      await tokens.close()
+      return token
+    }
+    assert.equal(await begin({}), 'r1')
+    assert.equal(await begin({ name: 'rotating_manifest' }), 'held')
+    assert.equal(await begin({ config: settingsOf('r0', { host: 'attacker.example' }) }), 'held')
+    const overridden = { config: { ...settingsOf('r0'), limit: 5 } }
+    assert.equal(await begin(overridden), 'held')
+    assert.equal(await begin({ ...overridden, overrides: { limit: 5 } }), 'r1')
+  })
+})
 
 test('of the superseded tokens of one credential, the first and the latest are remembered', async () => {
   const place = await save('r0')

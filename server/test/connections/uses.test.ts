@@ -71,6 +71,18 @@ test('a saved connector in use is deleted by default, and kept with if_unused', 
   assert.equal((await remove(`${path.destination}/${destination.id}`)).status, 404)
 })
 
+test('a list of custom sources says how many pipelines use each, and its version', async () => {
+  const custom = await createCustom()
+  await post('/api/pipelines', pipelineOf({ name: custom.source_name, stream: 'planets' }))
+  const code = custom.code.replace("'planets'", "'planets', 'moons'")
+  assert.equal((await app.call('PUT', `/api/custom-sources/${custom.id}`, { as, body: { code } })).status, 200)
+  const list = await app.call('GET', '/api/custom-sources', { as: acme.viewer })
+  const { version, pipeline_count, changed_at } = list.body.find(({ id }: { id: string }) => id === custom.id)
+  assert.deepEqual([version, pipeline_count], [2, 1])
+  assert.ok(changed_at > custom.created_at)
+  assert.deepEqual((await app.call('GET', '/api/custom-sources', { as: stranger })).body, [])
+})
+
 test('a custom source is in use by pipelines and by saved sources', async () => {
   const custom = await createCustom()
   const url = `/api/custom-sources/${custom.id}`

@@ -65,17 +65,52 @@ const pages: [page: string, expected: RegExp[]][] = [
   ['docs/signing-in.md', [/"organization_name":"Yours".*"is_expired":false/, /"role":"member"/]],
   ['docs/api-keys.md', [/"name":"Creatures"/, /"name":"dashboard"/]],
   ['docs/saved-connectors.md', [/"success":true,"message":"The connection works"/, /"name":"From a saved connector"/]],
-  ['docs/runs.md', [/"status":"success"/, /INFO {2}Read 1,000 records/, /"destination":\{"name":"file"/]],
+  [
+    'docs/runs.md',
+    [
+      /"status":"success"/,
+      /INFO {2}Read 1,000 records/,
+      /"destination":\{"name":"file"/,
+      /"columns":\[\{"name":"records","type":"int64"\}\].*"rows":\[\[1000\]\]/,
+      /event: heartbeat/,
+    ],
+  ],
   ['docs/incremental.md', [/"cursor":\{"position":100\}/]],
   ['docs/webhooks.md', [/"secret":"/]],
   ['docs/connectors/README.md', [/"name":"postgres"/, /and the stream 'plants' can be read/, /"primary_key":\["id"\]/]],
   ['docs/custom-sources.md', [/"success":true/]],
+  [
+    'docs/cli.md',
+    [
+      /^Signed in to \S+ as You, owner of Yours \(profile default\)\.$/m,
+      /^Creatures: success, 1,000 records, /m,
+      /^\S+ INFO {2}Read 1,000 records \(.* records a second\.$/m,
+      /^kind +n\n\w+ +\d+\n/m,
+      /^created weather \(streams: items\)$/m,
+      /^\[\{"id":"[\w-]+","pipeline_id":/m,
+    ],
+  ],
+  [
+    'docs/http-sources.md',
+    [
+      /and the stream 'orders' can be read/,
+      /"name":"_orders_id"/,
+      /resources\[0\]\.endpoint\.paginator\.basepage: unknown field; did you mean 'base_page'/,
+      /INFO {2}Read 8 records/,
+      /"cursor":"2024-05-10T08:00:00Z"/,
+      /"source_name":"shop","streams":\["orders"\]/,
+      /"name":"Orders by manifest"/,
+    ],
+  ],
 ]
+
+/** The client keeps keys in a folder of the test; what it remarks on standard error is a part of what it shows. */
+const PRELUDE: Record<string, string> = { 'docs/cli.md': `export XDG_CONFIG_HOME=${folder}/config\nexec 2>&1` }
 
 for (const [page, expected] of pages)
   test(`the commands of ${page} work in the terminal of the quick start`, async () => {
     assert.ok(existsSync(terminal), 'the quick start has failed')
-    const shown = await run(`source ${terminal}\n${commandsOf(page)}`)
+    const shown = await run(`source ${terminal}\n${PRELUDE[page] ?? ''}\n${commandsOf(page)}`)
     for (const pattern of expected) assert.match(shown, pattern)
     // What the page says that a command answers.
     if (page !== 'docs/webhooks.md')
@@ -85,6 +120,8 @@ for (const [page, expected] of pages)
 
 test('every page for users whose commands can be run is run here', () => {
   const others = [
+    // as-code.test.ts
+    'as-code',
     'configuration',
     'errors',
     'permissions',

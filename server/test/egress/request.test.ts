@@ -408,6 +408,14 @@ describe('streams', () => {
     body.destroy()
   })
 
+  test('give up on silence after the time that the request allows', { timeout: 30_000 }, async () => {
+    server.on('/silent', () => undefined)
+    await assert.rejects(egress.stream(`${base}/silent`, { silenceMs: 1000 }), { reason: 'timeout' })
+    server.on('/pausing', (_, response) => void response.write('begun'))
+    const { body } = await egress.stream(`${base}/pausing`, { silenceMs: 1000 })
+    await assert.rejects(buffer(body), { reason: 'timeout' })
+  })
+
   test('return no byte beyond their limit', async () => {
     server.serve('/bomb', zlib.gzipSync(Buffer.alloc(64 * 1024 * 1024), { level: 1 }), { 'content-encoding': 'gzip' })
     const { body } = await egress.stream(`${base}/bomb`, { maxBytes: 1_000_000 })

@@ -3,9 +3,10 @@
  * registry; each brings a fixture (test/connectors/fixtures/<name>.ts) that says how to make a good target, what bad
  * credentials are, and how to read back what arrived. A connector without a fixture fails the suite.
  */
-import type { Authentication, FailureKind } from '../../src/connectors/contract.ts'
+import type { Authentication, FailureKind, Source } from '../../src/connectors/contract.ts'
 import type { Outcome } from '../../src/engine/execute.ts'
 import type { AuthServer } from './auth-server.ts'
+import type { LineSourceOptions } from './line-source.ts'
 import type { RunBench } from './run-bench.ts'
 
 export interface Settings {
@@ -47,6 +48,8 @@ export interface SourceFixture extends Peers {
   guarded?: ((auth: AuthServer) => Promise<Settings & { stream: string; records: number }>) | 'ignored'
   /** The field that orders the stream, if an incremental read needs one. */
   cursorField?: string
+  /** Its cursor is the place in the stream, counted from 0. Absent: the field `id`. */
+  positions?: true
 }
 
 export interface DestinationFixture extends Peers {
@@ -56,8 +59,17 @@ export interface DestinationFixture extends Peers {
   read(settings: Settings, outcome: Outcome | null, bench: RunBench): Promise<string[]>
   /** How the destination is expected, and documented, to store a row that it cannot store unchanged. Absent: unchanged. */
   expected?(row: string): string
+  /** Brings the rows of all runs instead of JSON lines, in a form of which no output can be kept. */
+  source?(rows: readonly string[], options?: LineSourceOptions): Source
   /** It stores whole rows without columns, so schema_change does not apply. */
   schemaless?: true
+  /** What arrives is visible at once, as the connector's page says. So what a lost run sent comes again from the next. */
+  cannotHide?: true
+  /**
+   * New, empty targets that refuse every record whose name begins with `refused`, each in another way. Needed by
+   * destinations that declare `quarantine`.
+   */
+  refusing?: Record<string, () => Promise<Settings>>
 }
 
 export type OpenSourceFixture = (bench: RunBench) => Promise<SourceFixture>

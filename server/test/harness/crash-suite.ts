@@ -7,7 +7,7 @@ import { it } from 'node:test'
 import type { Destination, Sync, WriteMode } from '../../src/connectors/contract.ts'
 import { plainRows } from './conformance.ts'
 import { assertSameRows } from './ledger.ts'
-import { keysFor, type Trial } from './trial.ts'
+import { hasRows, keysFor, type Trial } from './trial.ts'
 
 const checkpointRecords = 10
 const options = { pageRecords: 5 }
@@ -22,15 +22,27 @@ const sources = {
   'cannot resume': { resumable: false, cursorEvery: 1 },
 }
 
-export function testCrashes(destination: Destination, trial: () => Trial): void {
-  const keepsRows = destination.capabilities.commits !== 'output'
+type SourceKind = keyof typeof sources
+/** Which combinations are crashed at every point. */
+export type ChooseCrashes = (write: WriteMode, kind: SourceKind) => boolean
+
+/** All combinations of modes and sources: minutes more, for whoever changes the load protocol. */
+export const everyCombination = process.env.CRASHES === 'all'
+
+export function testCrashes(destination: Destination, trial: () => Trial, isChosen: ChooseCrashes = () => true): void {
+  const keepsRows = hasRows(destination)
   const afterRun = (write: WriteMode): string[] => (keepsRows && write !== 'replace' ? [...old, ...rows] : rows)
 
   const modes = destination.capabilities.write
   for (const write of modes) {
-    for (const [name, kind] of Object.entries(sources)) {
-      it(`${write}: a crash at any point, then a resume, leaves every row exactly once (source ${name})`, async () => {
+    for (const name of Object.keys(sources) as SourceKind[]) {
+      if (!isChosen(write, name)) continue
+      // Between checkpoints the modes differ, but not in how rarely there is one.
+      if (name === 'rarely has a cursor' && write !== modes[0] && !everyCombination) continue
+      const kind = sources[name]
+      it(`${write}: a crash at any point, then a resume, leaves every row exactly once (source ${name})`, async (test) => {
         const { fixture, bench, job, start, run, follow, crash, assertRows } = trial()
+        if (fixture.cannotHide && !kind.resumable) return test.skip('what it sent before the crash comes again')
         const begin = async () => {
           const target = await fixture.target()
           const first = job(target, old, { write })
@@ -49,14 +61,16 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
           const outcome = await run(bench.again(doomed), limits)
           await assertRows(target, outcome, afterRun(write), place)
           assert.equal(outcome.records_read, rows.length, place)
+          if (destination.buildOutput || !doomed.keep_output) continue
           const staged = (await bench.readOutput(outcome)).toString().split('\n').slice(0, -1)
           assertSameRows(staged, rows, `output, ${place}`)
         }
       })
     }
 
-    it(`${write}: a cancel in the middle shows nothing incomplete, and the next run fixes it`, async () => {
+    it(`${write}: a cancel in the middle shows nothing incomplete, and the next run fixes it`, async (test) => {
       const { fixture, job, start, run, follow, assertRows } = trial()
+      if (fixture.cannotHide) return test.skip('what it sent comes again')
       const target = await fixture.target()
       const sync: Partial<Sync> = {
         ...keysFor(write),
@@ -76,7 +90,7 @@ export function testCrashes(destination: Destination, trial: () => Trial): void 
     })
   }
 
-  if (!keepsRows) return
+  if (destination.capabilities.commits === 'output') return
   testZombies(destination, trial)
   if (destination.capabilities.commits !== 'mark') return
   testMarks(trial)
@@ -114,8 +128,9 @@ function testZombies(destination: Destination, trial: () => Trial): void {
     })
   }
 
-  it('does not advance the state for rows that were never published', async () => {
+  it('does not advance the state for rows that were never published', async (test) => {
     const { fixture, job, run, follow, crash, assertRows } = trial()
+    if (fixture.cannotHide) return test.skip('what it sent comes again')
     const target = await fixture.target()
     const sync = { write: 'append', mode: 'incremental' } as const
     const lost = job(target, rows, sync, { ...options, resumable: false })
@@ -181,7 +196,10 @@ function testRestores(destination: Destination, trial: () => Trial): void {
         const restored = start({ ...bench.again(doomed), resume: null }, { checkpointRecords })
         const outcome = await restored.done
         await assertRows(target, outcome, rows)
-        assert.match(restored.log.join('\n'), /warn .* our database does not know of.*no output file/)
+        assert.match(
+          restored.log.join('\n'),
+          doomed.keep_output ? /warn .* does not know of.*no output file/ : /warn .* does not know of/,
+        )
         assert.equal(outcome.output, null, 'an incomplete file is worse than none')
       }
     })
@@ -209,7 +227,7 @@ function holdAt(wanted: string, nth: number) {
  * first checkpoint is often special. In the others what the engine does by itself is the same, so they get the steps of the
  * load protocol and the destination's own points, once something was committed.
  */
-function crashPoints(passed: readonly string[], everywhere: boolean): [string, number][] {
+export function crashPoints(passed: readonly string[], everywhere: boolean): [string, number][] {
   const counts = new Map<string, number>()
   for (const point of passed) counts.set(point, (counts.get(point) ?? 0) + 1)
   return [...counts].flatMap(([point, count]): [string, number][] => {

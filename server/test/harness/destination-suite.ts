@@ -4,12 +4,17 @@ import { after, before, describe, it } from 'node:test'
 import type { Destination, WriteMode } from '../../src/connectors/contract.ts'
 import { testChecks } from './check-suite.ts'
 import { nastyRows, type OpenDestinationFixture, plainRows } from './conformance.ts'
-import { testCrashes } from './crash-suite.ts'
+import { type ChooseCrashes, testCrashes } from './crash-suite.ts'
+import { testQuarantine } from './quarantine-suite.ts'
 import { openRunBench } from './run-bench.ts'
 import { createSaid } from './said.ts'
-import { createTrial, type Trial } from './trial.ts'
+import { createTrial, hasRows, type Trial } from './trial.ts'
 
-export function testDestination(destination: Destination, openFixture: OpenDestinationFixture): void {
+export function testDestination(
+  destination: Destination,
+  openFixture: OpenDestinationFixture,
+  only: { crashes?: ChooseCrashes; quarantine?: false } = {},
+): void {
   describe(`destination ${destination.name}`, () => {
     const said = createSaid()
     let trial: Trial
@@ -25,13 +30,14 @@ export function testDestination(destination: Destination, openFixture: OpenDesti
     testChecks({ connector: destination, fixture: () => trial.fixture, usable, bench: () => trial.bench, said })
     for (const write of destination.capabilities.write) testWriteMode(destination, write, () => trial)
     testValues(destination, () => trial)
-    testCrashes(destination, () => trial)
+    testCrashes(destination, () => trial, only.crashes)
+    if (destination.capabilities.quarantine && only.quarantine !== false) testQuarantine(destination, () => trial)
     it('never showed a secret', () => said.assertNoSecret(trial.fixture.secrets))
   })
 }
 
 function testWriteMode(destination: Destination, write: WriteMode, trial: () => Trial): void {
-  const keepsRows = destination.capabilities.commits !== 'output'
+  const keepsRows = hasRows(destination)
 
   for (const resumable of [true, false]) {
     for (const count of [0, 1, 1000]) {
@@ -108,7 +114,7 @@ function testValues(destination: Destination, trial: () => Trial): void {
     await assertRows(target, await run(job(target, rows, { write }, options), { checkpointRecords: 10 }), rows)
   })
 
-  if (destination.capabilities.commits === 'output') return
+  if (!hasRows(destination)) return
   const base = ['{"id":1,"a":"x"}']
   const wider = ['{"id":2,"a":"y","b":1}']
 

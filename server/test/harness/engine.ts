@@ -42,8 +42,11 @@ export interface PipelineSketch {
   [more: string]: unknown
 }
 
-export async function startEngine(env: Record<string, string> = {}): Promise<Engine> {
-  const app = await startApp(env)
+export async function startEngine(
+  env: Record<string, string> = {},
+  connect?: Parameters<typeof startApp>[1],
+): Promise<Engine> {
+  const app = await startApp(env, connect)
   const { db } = app.services
   const person = await registerPerson(app, 'Engineer')
   const workers: Worker[] = []
@@ -57,6 +60,7 @@ export async function startEngine(env: Record<string, string> = {}): Promise<Eng
       const worker = await startWorker(app.services)
       workers.push(worker)
       return {
+        done: worker.done,
         async stop(deadline) {
           workers.splice(workers.indexOf(worker), 1)
           await worker.stop(deadline)

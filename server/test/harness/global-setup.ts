@@ -3,6 +3,7 @@
  * Every test process inherits the environment that it sets.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { connectDatabase, script } from '../../src/database/database.ts'
@@ -16,6 +17,9 @@ let folder: string
 export const TEMPLATE = 'sluice_template'
 
 export async function globalSetup(): Promise<void> {
+  // As for the service itself (main.js): each of hundreds of processes would compile the same modules again.
+  const { directory } = enableCompileCache(path.resolve(import.meta.dirname, '../../../node_modules/.cache/sluice'))
+  if (directory) process.env.NODE_COMPILE_CACHE = directory
   folder = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
   server = process.env.TEST_POSTGRES_NATIVE
     ? await startOtherVersion()

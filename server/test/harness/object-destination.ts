@@ -8,7 +8,13 @@
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import Type from 'typebox'
-import { batchId, type Destination, type Load, type LoadContext } from '../../src/connectors/contract.ts'
+import {
+  batchId,
+  ConnectorError,
+  type Destination,
+  type Load,
+  type LoadContext,
+} from '../../src/connectors/contract.ts'
 
 const settings = Type.Object({ folder: Type.String() }, { additionalProperties: false })
 type Settings = Type.Static<typeof settings>
@@ -25,7 +31,7 @@ export const objectDestination: Destination<typeof settings> = {
   display_name: 'Objects',
   description: 'Objects in a folder, for tests.',
   settings,
-  capabilities: { write: ['append', 'replace'], encodings: ['ndjson'], commits: 'batch' },
+  capabilities: { write: ['append', 'replace'], encodings: ['ndjson'], commits: 'batch', quarantine: true },
   example_config: { name: 'objects', config: { folder: 'bucket' } },
   notes: '',
 
@@ -51,7 +57,7 @@ function openLoad(context: LoadContext<Settings>): Load {
       pending.push(bytes)
     },
     async commit(checkpoint) {
-      const bytes = Buffer.concat(pending)
+      const bytes = await leaveOut(context, Buffer.concat(pending))
       pending = []
       await context.fault('objects:put')
       if (bytes.length > 0) put(path.join(config.folder, 'batches', `${batchName(context, checkpoint)}.jsonl`), bytes)
@@ -70,6 +76,21 @@ function openLoad(context: LoadContext<Settings>): Load {
     },
     async abort() {},
   }
+}
+
+/** Refuses records whose name begins with `refused`. */
+async function leaveOut({ refused }: LoadContext<Settings>, bytes: Buffer): Promise<Buffer> {
+  const lines = bytes.toString().split('\n').slice(0, -1)
+  const bad = lines.filter((line) => line.includes('"name":"refused'))
+  if (bad.length === 0) return bytes
+  if (!refused) throw new ConnectorError('destination', 'A record was refused.')
+  for (const line of bad) await refused.add(line, 'its name cannot be stored')
+  return Buffer.from(
+    lines
+      .filter((line) => !bad.includes(line))
+      .map((line) => `${line}\n`)
+      .join(''),
+  )
 }
 
 /** The identity as a name: its last three parts, because the folder belongs to the pipeline. */

@@ -1,4 +1,4 @@
-/** A PgBouncer in transaction mode in front of a test server, where the machine has one. */
+/** A PgBouncer in front of a test server, where the machine has one. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -27,7 +27,12 @@ export function findPgBouncer(): { command: string } | { missing: string } {
 }
 
 /** `poolSize` connections to the server serve all clients together. */
-export async function startPgBouncer(command: string, server: PostgresServer, poolSize: number): Promise<PgBouncer> {
+export async function startPgBouncer(
+  command: string,
+  server: Pick<PostgresServer, 'host' | 'port' | 'user' | 'password'>,
+  poolSize: number,
+  mode: 'transaction' | 'session' | 'statement' = 'transaction',
+): Promise<PgBouncer> {
   const folder = await mkdtemp(path.join(tmpdir(), 'sluice-test-pgbouncer-'))
   const port = await findFreePort()
   await writeFile(path.join(folder, 'users.txt'), `"${server.user}" "${server.password}"\n`)
@@ -41,7 +46,7 @@ listen_port = ${port}
 unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = ${folder}/users.txt
-pool_mode = transaction
+pool_mode = ${mode}
 default_pool_size = ${poolSize}
 `,
   )

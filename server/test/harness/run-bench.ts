@@ -101,8 +101,12 @@ export interface RunBench {
   run(job: Job, options?: AttemptOptions): Promise<Outcome>
   /** Runs until the point is passed for the nth time, then crashes there. False: the point was never reached. */
   crash(job: Job, point: string, nth: number, options?: AttemptOptions): Promise<boolean>
+  /** What a reader has of a destination with this config: the result of the last run that succeeded, or null. */
+  lastOutcome(config: Record<string, unknown>): Outcome | null
   readOutput(outcome: Outcome): Promise<Buffer>
   readParts(parts: readonly Part[]): Promise<Buffer>
+  /** The list of the quarantine that was saved last with the run. */
+  savedQuarantine(job: Job): Part[]
   close(): Promise<void>
 }
 
@@ -114,6 +118,14 @@ export async function openRunBench(): Promise<RunBench> {
   const egress = createEgress({ allow: ['127.0.0.0/8', 'localhost'], self: [] })
   const rows = new Map<string, RunRow>()
   const sources = new Map<string, Source>()
+  const successes = new Map<string, { job: Job; outcome: Outcome }>()
+
+  /** As the worker finds it. */
+  function findPrevious({ pipeline_id, fingerprint }: Job): NonNullable<Job['previous']> | null {
+    const last = successes.get(pipeline_id)
+    if (!last?.outcome.output || last.job.fingerprint.destination !== fingerprint.destination) return null
+    return { run_id: last.job.run_id, parts: last.outcome.output.parts }
+  }
 
   function start(job: Job, options: AttemptOptions = {}): Attempt {
     const row = rows.get(job.run_id) ?? { attempt: 0, resume: null }
@@ -168,7 +180,10 @@ export async function openRunBench(): Promise<RunBench> {
       resolveSource: async (source) => sources.get(source.name)!,
       resolveDestination: (name) => (options.destination?.name === name ? options.destination : undefined),
     }
-    const done = executeRun(job, host)
+    const done = executeRun({ ...job, previous: job.previous ?? findPrevious(job) }, host).then((outcome) => {
+      successes.set(job.pipeline_id, { job, outcome })
+      return outcome
+    })
     done.catch(() => undefined)
     return Object.assign(attempt, { done })
   }
@@ -250,12 +265,19 @@ export async function openRunBench(): Promise<RunBench> {
       return reached
     },
 
+    lastOutcome(config) {
+      const wanted = JSON.stringify(config)
+      const found = [...successes.values()].findLast(({ job }) => JSON.stringify(job.destination.config) === wanted)
+      return found?.outcome ?? null
+    },
     readOutput: (outcome) => buffer(readParts(blobs, outcome.output?.parts ?? [])),
     readParts: (parts) => buffer(readParts(blobs, parts)),
+    savedQuarantine: (job) => rows.get(job.run_id)?.resume?.quarantine ?? [],
 
     async close() {
       await egress.close()
-      await rm(folder, { recursive: true, force: true })
+      // A failed attempt may still be writing a part.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }

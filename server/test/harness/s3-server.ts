@@ -40,7 +40,7 @@ export interface S3User {
 
 const MIN_PART = 5 * 1024 * 1024
 
-export async function startS3Server(): Promise<S3Server> {
+export async function startS3Server(host = '127.0.0.1'): Promise<S3Server> {
   let failures = { count: 0, status: 500, headers: {} as Record<string, string> }
   const http = createServer((request, response) => {
     answer(request, response).catch((error) => fail(response, 500, 'InternalError', String(error)))
@@ -76,10 +76,10 @@ export async function startS3Server(): Promise<S3Server> {
     )
   }
 
-  http.listen(0, '127.0.0.1')
+  http.listen(0, host)
   await once(http, 'listening')
   const state: S3Server = {
-    endpoint: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    endpoint: `http://${host}:${(http.address() as AddressInfo).port}`,
     accessKeyId: 'AKIDTEST',
     secretAccessKey: 'a/secret+key=with signs',
     region: 'eu-test-1',

@@ -131,6 +131,28 @@ export function testSource(source: Source, openFixture: OpenSourceFixture): void
       assertSameRows([...earlier.rows, ...later.rows], all)
     })
 
+    it('reads a range of its cursor, with its start and without its end, and resumes within it', async (test) => {
+      if (!source.capabilities.ranges) return test.skip('it cannot be limited to a range')
+      const cursor_field = fixture.cursorField ?? null
+      const follow: Partial<Sync> = { mode: 'incremental', write: 'upsert', primary_key: ['id'], cursor_field }
+      const from = await fixture.stream(50)
+      const whole = (await read(job(from, follow))).rows
+      const at = (place: number) => (fixture.positions ? place : Number(JSON.parse(whole[place]!).id))
+      const range = { from: at(11), to: at(31) }
+      source.checkRange?.(range)
+      const { rows, outcome } = await read(job(from, follow, { range }))
+      assertSameRows(rows, whole.slice(11, 31))
+      assert.equal(outcome.cursor, null, 'it leaves no state')
+      const doomed = job(from, follow, { range })
+      assert.ok(await bench.crash(doomed, 'commit:after', 1, { checkpointRecords: 1 }))
+      assertSameRows((await read(bench.again(doomed))).rows, whole.slice(11, 31), 'after a crash')
+      const texts = { from: String(at(0)), to: String(at(1)) }
+      const kind = fixture.positions || fixture.cursorField ? texts : { from: at(0), to: at(1) }
+      assertSameRows((await read(job(from, follow, { range: kind }))).rows, whole.slice(0, 1), 'the first record')
+      const beyond = { from: at(49), to: at(49) + 1000 }
+      assertSameRows((await read(job(from, follow, { range: beyond }))).rows, whole.slice(49), 'the last record')
+    })
+
     it('returns the selected columns, as the engine would', async () => {
       const from = await fixture.stream(20)
       const whole = (await read(job(from))).rows.map((row) => JSON.parse(row) as Record<string, Json>)

@@ -28,7 +28,7 @@ export const sqliteDestination: Destination<typeof settings> = {
   display_name: 'SQLite rows',
   description: 'Rows in a SQLite file, for tests.',
   settings,
-  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['ndjson'], commits: 'mark' },
+  capabilities: { write: ['append', 'replace', 'upsert'], encodings: ['ndjson'], commits: 'mark', quarantine: true },
   example_config: { name: 'sqlite_rows', config: { file: 'rows.sqlite' } },
   notes: '',
 
@@ -81,17 +81,25 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
     },
     async commit(checkpoint, cursor) {
       await context.fault('sqlite:commit')
+      const shown = staged ? pending : await leaveOut(context, pending)
+      await context.refused?.keep()
       inTransaction(db, () => {
         takeMark(
           db
             .prepare('UPDATE marks SET checkpoint = ?, cursor = ? WHERE pipeline = ? AND token = ? AND checkpoint = ?')
             .run(checkpoint, JSON.stringify(cursor), pipeline_id, token, checkpoint - 1),
         )
-        for (const row of pending) insert(db, { table: config.table, stagedBy: staged ? run_id : null }, row, sync)
+        for (const row of shown) insert(db, { table: config.table, stagedBy: staged ? run_id : null }, row, sync)
       })
       pending = []
     },
     async publish(checkpoint, cursor) {
+      const found = db.prepare('SELECT row FROM rows WHERE staged_by = ? ORDER BY number').all(run_id)
+      const rows = await leaveOut(
+        context,
+        found.map(({ row }) => String(row)),
+      )
+      await context.refused?.keep()
       inTransaction(db, () => {
         takeMark(
           db
@@ -99,16 +107,13 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
             .run(JSON.stringify(cursor), pipeline_id, token, checkpoint),
         )
         if (!staged) return
-        const rows = db.prepare('SELECT row FROM rows WHERE staged_by = ? ORDER BY number').all(run_id) as {
-          row: string
-        }[]
         if (sync.write === 'replace') {
           if (rows.length === 0 && !sync.allow_empty)
             return context.log.warn('The read was empty, so the old rows stay.')
           db.prepare('DELETE FROM rows WHERE target = ? AND staged_by IS NULL').run(config.table)
         }
         db.prepare('DELETE FROM rows WHERE staged_by = ?').run(run_id)
-        for (const { row } of rows) insert(db, { table: config.table, stagedBy: null }, row, sync)
+        for (const row of rows) insert(db, { table: config.table, stagedBy: null }, row, sync)
       })
       db.close()
     },
@@ -116,6 +121,20 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
       db.close()
     },
   }
+}
+
+/** Records whose name begins with `refused` may be staged, but not become visible. */
+async function leaveOut(
+  { refused }: LoadContext<Type.Static<typeof settings>>,
+  rows: readonly string[],
+): Promise<string[]> {
+  const taken: string[] = []
+  for (const row of rows) {
+    if (!row.includes('"name":"refused')) taken.push(row)
+    else if (refused) await refused.add(row, 'its name cannot be stored')
+    else throw new ConnectorError('destination', 'A record was refused.')
+  }
+  return taken
 }
 
 export function readRows(file: string, table = 'rows'): string[] {

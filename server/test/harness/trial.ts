@@ -30,11 +30,14 @@ export function createTrial(destination: Destination, bench: RunBench, fixture: 
     return attempt
   }
   const job = (target: Settings, rows: readonly string[], sync: Partial<Sync>, options?: LineSourceOptions): Job =>
-    bench.job({
-      source: lineSource(rows, options),
-      destination: { name: destination.name, config: target.config },
-      sync: { ...keysFor(sync.write), ...sync },
-    })
+    bench.job(
+      {
+        source: fixture.source?.(rows, options) ?? lineSource(rows, options),
+        destination: { name: destination.name, config: target.config },
+        sync: { ...keysFor(sync.write), ...sync },
+      },
+      { keep_output: fixture.source === undefined },
+    )
   return {
     destination,
     bench,
@@ -59,3 +62,7 @@ export function createTrial(destination: Destination, bench: RunBench, fixture: 
 export function keysFor(write: WriteMode | undefined): Partial<Sync> {
   return write === 'upsert' ? { primary_key: ['id'] } : {}
 }
+
+/** What a run wrote is there for the next one: in a system of its own, or in the file that the next run goes on from. */
+export const hasRows = ({ capabilities, buildOutput }: Destination): boolean =>
+  capabilities.commits !== 'output' || buildOutput !== undefined

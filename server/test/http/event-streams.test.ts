@@ -7,7 +7,7 @@ import { AppError } from '../../src/errors.ts'
 import { type Begin, createEventStreams, type EventStreams, type StreamLimits } from '../../src/http/event-streams.ts'
 
 const MB = 'x'.repeat(1024 * 1024)
-const limits: StreamLimits = { inAll: 5, perOrganization: 3, writeMs: 30_000 }
+const limits: StreamLimits = { inAll: 5, perOrganization: 3, perPerson: 1, writeMs: 30_000 }
 const isRefused = (error: unknown) => error instanceof AppError && error.code === 'too_many_requests'
 
 /** A server whose one route is a stream; `served` resolves when the first one has released its slot. */

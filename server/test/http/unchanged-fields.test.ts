@@ -21,6 +21,18 @@ class Planets(AbstractSource):
     def get_records(self, stream):
         yield Record(id='1', data={'name': 'Venus'})
 `
+const MANIFEST = `
+version: 6.0.0
+type: DeclarativeSource
+check: { type: CheckStream, stream_names: [moons] }
+streams:
+  - type: DeclarativeStream
+    name: moons
+    retriever:
+      type: SimpleRetriever
+      requester: { type: HttpRequester, url_base: 'https://example.com', path: /moons }
+      record_selector: { type: RecordSelector, extractor: { type: DpathExtractor, field_path: [] } }
+`
 const token = 'a secret that readers see as a mask'
 const make = async (path: string, body: object): Promise<string> => {
   const answer = await app.call('POST', path, { as: owner, body })
@@ -53,6 +65,10 @@ const objects: Record<string, { path: string; change: object }> = {
   },
   'PUT /api/custom-sources/:id': {
     path: await make('/api/custom-sources', { name: 'a', source_name: 'planets', code: CODE }),
+    change: { name: 'b' },
+  },
+  'PUT /api/manifests/:id': {
+    path: await make('/api/manifests', { name: 'a', source_name: 'moons', manifest: MANIFEST }),
     change: { name: 'b' },
   },
 }

@@ -102,7 +102,7 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     ],
     [
       { source, destination: { name: 'filing' } },
-      /^config\.destination\.name: there is no destination 'filing'; use file/,
+      /^config\.destination\.name: there is no destination 'filing'; use clickhouse, duckdb, file/,
     ],
     [{ source: { ...source, strem: 'x' }, destination }, "config.source.strem: unknown field; did you mean 'stream'?"],
     [{ source: { name: 'dummy' }, destination }, /^config\.source\.stream: is required/],
@@ -184,6 +184,12 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
       /^config\.sync\.lookback_seconds: needs mode incremental/,
     ],
     [
+      { source, destination, sync: { on_error: 'quarantine' } },
+      'config.sync.on_error: file does not refuse single records, so there is nothing to quarantine; use fail',
+    ],
+    [{ source, destination, sync: { max_error_share: 0.5 } }, /^config\.sync\.max_error_share: needs on_error/],
+    [{ source, destination, sync: { max_error_share: 1.5 } }, /^config\.sync\.max_error_share: must be 1 or less/],
+    [
       { source, destination, columns: { include: ['a'], exclude: ['a'] } },
       /^config\.columns\.exclude: 'a' is also in include/,
     ],
@@ -198,6 +204,18 @@ test('bad configs are refused with the path of the fault, and nothing is stored'
     [
       { source, destination, run: { timeout_minutes: 721 } },
       'config.run.timeout_minutes: must be at most 720; an operator can raise RUN_TIMEOUT_MINUTES',
+    ],
+    [
+      { source, destination, run: { isolation: 'pod' } },
+      'config.run.isolation: must be shared; an operator can offer pod by setting POD_CLASSES',
+    ],
+    [
+      { source, destination, run: { resources: 'large' } },
+      'config.run.resources: needs isolation pod; remove it, or add that',
+    ],
+    [
+      { source, destination, run: { isolation: 'node' } },
+      "config.run.isolation: 'node' is not allowed; use 'shared' or 'pod'",
     ],
     [{ source: { ...source, config: { seed: '********' } }, destination }, /^config\.source\.config\.seed: is a mask/],
     [
@@ -256,6 +274,28 @@ const counted = async () =>
   (await app.services.db.first<{ n: number }>(
     sql`SELECT (SELECT count(*) FROM pipelines) + (SELECT count(*) FROM audit_log) AS n`,
   ))!.n
+
+test('a pipeline may ask for a pod of a class that the operator offers, when created, changed or created in bulk', async () => {
+  const { config } = app.services
+  config.POD_CLASSES = ['small', 'large']
+  try {
+    const within = await create({ source, destination, run: { isolation: 'pod', resources: 'large' } })
+    assert.equal(within.status, 201)
+    assert.equal((await create({ source, destination, run: { isolation: 'pod' } })).status, 201)
+    const other = { source, destination, run: { isolation: 'pod', resources: 'huge' } }
+    const changed = await app.call('PUT', `/api/pipelines/${within.body.id}`, { as: owner, body: { config: other } })
+    assert.equal(changed.status, 400)
+    assert.equal(
+      changed.body.detail,
+      'config.run.resources: must be one of small, large; an operator can add one to POD_CLASSES',
+    )
+    const { stream: _, ...streamless } = source
+    const bulk = { streams: ['creatures'], config: { ...other, source: streamless } }
+    assert.equal((await app.call('POST', '/api/pipelines/bulk', { as: owner, body: bulk })).status, 400)
+  } finally {
+    config.POD_CLASSES = []
+  }
+})
 
 test("a pipeline may set a time limit up to the operator's RUN_TIMEOUT_MINUTES, when created, changed or created in bulk", async () => {
   const { RUN_TIMEOUT_MINUTES: most } = app.services.config

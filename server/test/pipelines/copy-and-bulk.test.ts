@@ -84,3 +84,30 @@ test('all of them or none', async () => {
   }
   assert.equal(await total(), before)
 })
+
+test('a plan of hundreds of streams with large settings lets other requests through', async () => {
+  const streams = Array.from({ length: 200 }, (_, index) => `s${index}`)
+  const settings = {
+    client: { base_url: 'https://api.example.com' },
+    resource_defaults: { endpoint: { json: Array(4000).fill(1) } },
+    resources: streams,
+  }
+  let planned = false
+  const plan = call('POST', '/api/pipelines/bulk', {
+    config: { source: { name: 'rest_api', config: settings }, destination: { name: 'file' } },
+    streams,
+    dry_run: true,
+  }).finally(() => {
+    planned = true
+  })
+  let answered = 0
+  while (!planned) {
+    assert.equal((await call('GET', '/api/pipelines')).status, 200)
+    if (!planned) answered++
+  }
+  const { status, body } = await plan
+  assert.equal(status, 200)
+  assert.equal(body.plan.length, 200)
+  assert.deepEqual(body.problems, [])
+  assert.ok(answered > 2, `only ${answered} other requests were answered meanwhile`)
+})

@@ -93,6 +93,7 @@ interface Example {
 }
 
 const examples: Record<string, Example> = {
+  greenhouse: { stream: 'plants', config: { plants: 2 }, ids: ['1', '2'] },
   helpdesk: {
     stream: 'tickets',
     config: { base_url: base, page_size: 2 },

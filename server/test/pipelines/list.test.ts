@@ -41,9 +41,11 @@ test('the JSON built by the database matches the response schema and the single 
     const { config, timezone, updated_at, ...single } = (
       await app.call('GET', `/api/pipelines/${item.id}`, { as: owner })
     ).body
-    const { domain_name, last_run_status, last_run_at, source_name, stream, destination_name, next_run_at, ...listed } =
+    const { domain_name, last_run_status, last_run_at, source_name, stream, destination_name, next_run_at, ...rest } =
       item
+    const { saved_source_id, saved_destination_id, ...listed } = rest
     assert.deepEqual([source_name, stream, destination_name], ['dummy', 'plants', 'file'])
+    assert.deepEqual([saved_source_id, saved_destination_id], [null, null])
     assert.equal(next_run_at === null, item.schedule === null)
     assert.deepEqual(listed, single)
   }

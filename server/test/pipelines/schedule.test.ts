@@ -4,7 +4,7 @@ import { Cron } from 'croner'
 import { checkSchedule, checkTimezone, nextTimes } from '../../src/pipelines/schedule.ts'
 
 const times = (schedule: string, timezone: string | null, from: string, count = 3) =>
-  nextTimes(schedule, timezone, new Date(from), count).map((time) => time.toISOString().slice(0, 16))
+  nextTimes(schedule, timezone, new Date(from), { count }).map((time) => time.toISOString().slice(0, 16))
 const check = (schedule: string, timezone: string | null = null) =>
   checkSchedule(schedule, timezone, new Date('2026-01-01T00:00:00Z'))
 
@@ -119,7 +119,11 @@ test('a schedule that never fires is refused without searching the calendar, and
         const schedule = `0 0 ${day} ${month} ${weekday}`
         const cron = new Cron(schedule, { mode: '5-part', paused: true, utcOffset: 0 })
         const next = cron.nextRun(new Date('2026-01-01T00:00:00Z'))
-        assert.deepEqual(nextTimes(schedule, null, new Date('2026-01-01T00:00:00Z'), 1), next ? [next] : [], schedule)
+        assert.deepEqual(
+          nextTimes(schedule, null, new Date('2026-01-01T00:00:00Z'), { count: 1 }),
+          next ? [next] : [],
+          schedule,
+        )
       }
 })
 
@@ -129,4 +133,14 @@ test('a time zone that does not exist is refused, with a suggestion', () => {
     assert.throws(() => checkTimezone(zone), zone)
   checkTimezone('America/Argentina/Buenos_Aires')
   checkTimezone('UTC')
+})
+
+test('no time is searched beyond the end', () => {
+  const from = new Date('2026-03-01T12:00:00Z')
+  const until = Date.parse('2026-03-02T12:00:00Z')
+  const texts = (schedule: string) =>
+    nextTimes(schedule, null, from, { count: 5, until }).map((time) => time.toISOString().slice(0, 16))
+  assert.deepEqual(texts('0 6 * * *'), ['2026-03-02T06:00'])
+  assert.deepEqual(texts('0 12 * * *'), [])
+  assert.equal(texts('* * * * *').length, 5)
 })

@@ -4,6 +4,8 @@ import { createRedact } from '../../src/connectors/settings/redact.ts'
 import { type Queryable, sql } from '../../src/database/database.ts'
 import { createRunLogWriter } from '../../src/runs/log.ts'
 import { packLogs } from '../../src/runs/log-packing.ts'
+import { searchLog } from '../../src/runs/log-search.ts'
+import type { Actor } from '../../src/tenancy/actor.ts'
 import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 
@@ -218,4 +220,66 @@ test('known secrets are hidden in every encoding in which they travel', () => {
   ])
     assert.ok(redact(`before ${text} after`).includes('********'), text)
   assert.equal(redact('abc is too short to hide'), 'abc is too short to hide')
+})
+
+test('a log is searched as a whole, by text and level, and paged backwards; packed or not', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const log = createRunLogWriter(db, { id: run, attempt: 0 }, { redact: (text) => text, maxBytes: 1e8 })
+  const levels = ['debug', 'info', 'warn', 'error'] as const
+  for (let line = 1; line <= 20_000; line++)
+    log.write(levels[line % 4]!, `line ${line} ${line % 1000 === 0 ? 'Needle (50%)' : 'x'.repeat(80)}`)
+  await log.flush()
+  const read = async (search: string) =>
+    (await call('GET', `/api/pipelines/runs/${run}/logs${search}`, { as: person })).body
+  const check = async () => {
+    const last = await read('?limit=2')
+    assert.deepEqual([last.numbers, last.more], [[19_999, 20_000], true])
+    assert.match(last.logs, /ERROR line 19999 .*\n.*DEBUG line 20000 Needle \(50%\)\n$/)
+    assert.deepEqual((await read('?limit=2&before=19999')).numbers, [19_997, 19_998])
+    const needles = await read('?q=needle%20(50%25)')
+    assert.deepEqual([needles.numbers.length, needles.numbers[0], needles.more], [20, 1000, false])
+    assert.deepEqual((await read('?q=NEEDLE&limit=1&before=1001')).numbers, [1000])
+    assert.deepEqual((await read('?level=error&limit=2')).numbers, [19_995, 19_999])
+    assert.deepEqual((await read('?level=warn&limit=3')).numbers, [19_995, 19_998, 19_999])
+    assert.equal((await read('?level=warn')).numbers.length, 1000)
+    assert.deepEqual((await read('?q=nowhere')).numbers, [])
+    assert.deepEqual((await read('?before=1')).numbers, [])
+    assert.deepEqual((await read('?tail=1')).numbers, [20_000])
+  }
+  await check()
+  const whole = await read('')
+  assert.deepEqual([whole.numbers, whole.more], [null, false])
+  await db.execute(
+    sql`UPDATE runs SET status = 'success', finished_at = now() - interval '3 minutes' WHERE id = ${run}`,
+  )
+  await packLogs(db, blobs, fail)
+  await check()
+  for (const search of ['?limit=0', '?limit=10001', '?before=0', '?level=fatal', '?q=', '?tail=1&limit=1'])
+    assert.equal((await call('GET', `/api/pipelines/runs/${run}/logs${search}`, { as: person })).status, 400, search)
+  const stranger = await registerPerson(engine, 'Searcher')
+  assert.equal((await call('GET', `/api/pipelines/runs/${run}/logs?q=x`, { as: stranger })).status, 404)
+})
+
+test('the tail of a log at its limit is read without the rest of it', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const lines = `${'x'.repeat(64 * 1024 - 1)}\n`
+  await db.execute(sql`
+    INSERT INTO run_log_chunks (run_id, number, first_line, line_count, lines)
+    SELECT ${run}, n, n + CASE WHEN n > 128 THEN 1000 ELSE 0 END, 1, ${lines} FROM generate_series(1, 256) AS n`)
+  const read: number[] = []
+  const counting: Queryable = {
+    ...db,
+    query: async (statement) => {
+      const rows = await db.query(statement)
+      read.push(rows.length)
+      return rows as never
+    },
+  }
+  const actor = { organization_id: person.organization_id, scope: null } as Actor
+  const { numbers } = await searchLog({ db: counting, blobs }, actor, run, { limit: 5 })
+  assert.deepEqual(numbers, [1252, 1253, 1254, 1255, 1256])
+  assert.deepEqual(read, [16])
+  const gap = await searchLog({ db, blobs }, actor, run, { limit: 3, before: 1130 })
+  assert.deepEqual(gap.numbers, [128, 1128, 1129])
+  assert.match(gap.logs, /… 1,000 lines were omitted here/)
 })

@@ -5,11 +5,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { findReadableOutputs } from '../../src/connections/readable-outputs.ts'
 import { type Queryable, type Statement, script, sql } from '../../src/database/database.ts'
+import { readActivity } from '../../src/runs/activity.ts'
 import { nextAvailableMs } from '../../src/runs/claim.ts'
 import { packLogs } from '../../src/runs/log-packing.ts'
 import { listRuns, type RunFilters } from '../../src/runs/organization-runs.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
 import { findQuotaFault } from '../../src/runs/storage-quota.ts'
+import { readTimeline } from '../../src/runs/timeline.ts'
 import type { WorkerServices } from '../../src/runs/worker-services.ts'
 import type { Actor } from '../../src/tenancy/actor.ts'
 import { cloneDatabase } from '../harness/database.ts'
@@ -61,6 +63,25 @@ for (const [name, filter] of Object.entries(filters))
     assert.equal(next.rows[0]?.id, second?.id, 'the next page goes on where the first ended')
     assert.ok(more < 25_000, `${more} pages`)
   })
+
+test('the timeline does not read runs of the past', async () => {
+  await db.execute(sql`
+    INSERT INTO pipeline_activity (pipeline_id, organization_id, created_at, last_run_status, last_run_at)
+    SELECT id, organization_id, created_at, CASE WHEN id = ${pipeline} THEN 'failed' ELSE 'success' END, now() FROM pipelines`)
+  const { result, pages } = await countPages((db) => readTimeline(db, actor, 50))
+  assert.equal(result.pipelines.length, 50)
+  assert.equal(result.pipelines[0]!.id, pipeline)
+  assert.ok(pages < 5000, `${pages} pages`)
+})
+
+test('the last runs of many pipelines read a few pages for each', async () => {
+  const ids = (
+    await db.query<{ id: string }>(sql`SELECT id FROM pipelines WHERE organization_id = ${organization} LIMIT 100`)
+  ).map(({ id }) => id)
+  const { result, pages } = await countPages((db) => readActivity(db, actor, { ids, runs: 20 }))
+  assert.equal(result.length, ids.length)
+  assert.ok(pages < ids.length * 60, `${pages} pages for ${ids.length} pipelines`)
+})
 
 test('a list is planned for its organization every time, never once for an average one', async () => {
   const statements: Statement[] = []

@@ -153,6 +153,28 @@ test('a run cancelled in the middle of an exchange still stores the new token, a
   await untilTrue(async () => (await db.query(sql`SELECT 1 FROM refresh_leases`)).length === 0)
 })
 
+test('a run whose time ends in the middle of an exchange still stores the new token', async (t) => {
+  const { services } = engine
+  const { RUN_TIMEOUT_MINUTES } = services.config
+  const ended = Promise.withResolvers<void>()
+  services.traces = { add: () => ended.resolve(), close: async () => {} }
+  t.after(() => {
+    services.traces = null
+    services.config.RUN_TIMEOUT_MINUTES = RUN_TIMEOUT_MINUTES
+  })
+  const authentication = auth.good('oauth2_refresh_token')
+  const id = await engine.createPipeline(inline(authentication, { run: { max_attempts: 1 } }))
+  // The provider answers as soon as the time is over.
+  auth.beforeToken = () => ended.promise
+  services.config.RUN_TIMEOUT_MINUTES = 0.1
+  const run = await engine.finished(await engine.trigger(id))
+  assert.match(run.error!, /^timeout: /)
+  assert.equal(auth.tokenRequests.length, 1)
+  const first = String(authentication.params.refresh_token)
+  assert.notEqual(auth.currentToken(first), first)
+  assert.equal(await tokenOf(`/api/pipelines/${id}`), auth.currentToken(first))
+})
+
 async function untilTrue(what: () => Promise<boolean>): Promise<void> {
   const deadline = Date.now() + 10_000
   while (!(await what())) {
@@ -168,6 +190,16 @@ test('what an executor reports as a token must be a token', () => {
   assert.equal(say({ type: 'refresh_begin', id: 1, held: 'r0' }), null)
   assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: null }), null)
   assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: 'r1' }), null)
+  const path = ['settings', 'refresh_token']
+  assert.equal(say({ type: 'refresh_begin', id: 1, held: 'r0', path }), null)
+  const also = [{ path: ['access_token'], value: 'a1' }]
+  assert.equal(say({ type: 'refresh_end', id: 1, used: 'r0', rotated: 'r1', kept: { path, also } }), null)
+  for (const wrong of [[], 'a', [5], ['__proto__'], Array(11).fill('a'), ['x'.repeat(201)], null]) {
+    const end = { type: 'refresh_end', id: 1, used: 'r0', rotated: 'r1' }
+    assert.equal(say({ type: 'refresh_begin', id: 1, held: 'r0', path: wrong }), 'a refresh token')
+    assert.equal(say({ ...end, kept: { path: wrong, also } }), 'a refresh token')
+    assert.equal(say({ ...end, kept: { path, also: [{ path: wrong, value: 'a1' }] } }), 'a refresh token')
+  }
   for (const wrong of ['', 5, {}, undefined, long, 'nul \0', '\ud800']) {
     assert.equal(say({ type: 'refresh_begin', id: 1, held: wrong }), 'a refresh token')
     assert.equal(say({ type: 'refresh_end', id: 1, used: wrong, rotated: null }), 'a refresh token')

@@ -62,6 +62,15 @@ test('parts and outputs that cannot be removed do not stop the others', async ()
   assert.equal(await expireOutputs(engine.services, 30), 1)
 })
 
+test('a replay into another destination does not take the place of the last success, whose file may be gone on from', async () => {
+  const [own, elsewhere] = await insertEnded(2)
+  await db.execute(sql`UPDATE runs SET output_target = 'sqlite' WHERE id = ${own!.id}`)
+  await db.execute(sql`UPDATE runs SET output_target = 'other', triggered_by = 'replay' WHERE id = ${elsewhere!.id}`)
+  assert.equal(await expireOutputs(engine.services, 30), 0)
+  await db.execute(sql`UPDATE runs SET triggered_by = 'manual' WHERE id = ${elsewhere!.id}`)
+  assert.equal(await expireOutputs(engine.services, 30), 1)
+})
+
 test('parts that no list names are removed, compressed or not, and those of the output stay', async () => {
   const [run] = await insertEnded(1)
   const prefix = `${run!.organization_id}/runs/${run!.id}/`

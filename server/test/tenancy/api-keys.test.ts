@@ -50,6 +50,7 @@ test('a key has 44 characters, is shown once and is stored only as a hash', asyn
       last_used_at: null,
       expires_at: null,
       created_at: body.created_at,
+      created_by: acme.owner.id,
       created_by_name: 'Acme Owner',
     },
   )

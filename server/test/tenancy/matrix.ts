@@ -11,11 +11,14 @@ import { PASSWORD } from '../harness/app.ts'
 import {
   freshCustomSource,
   freshDelivery,
+  freshManifest,
   freshOutput,
   freshPipeline,
+  freshQuarantine,
   freshRun,
   freshSaved,
   freshWebhook,
+  manifestText,
   newWebhook,
   pipelineConfig,
   sourceCode,
@@ -71,7 +74,7 @@ function line(
 function limitedKeysOf(route: string, [owner, , , , , , nobody]: Statuses): LimitedKeys {
   if (nobody !== 401) return [owner, owner, owner]
   if (!/^\w+ \/api\/(pipelines|runs)\b/.test(route)) return [403, 403, 403]
-  const reads = /^GET |\/(schedule-preview|ticket)$/.test(route)
+  const reads = /^GET |\/(schedule-preview|ticket|query)$/.test(route)
   return [reads ? owner : 403, owner, /:(id|run_id)/.test(route) ? 404 : owner]
 }
 
@@ -83,6 +86,7 @@ const output = async (world: World) => ({ params: { run_id: await freshOutput(wo
 const source = async (world: World) => ({ params: { id: await freshSaved(world, 'sources') } })
 const destination = async (world: World) => ({ params: { id: await freshSaved(world, 'destinations') } })
 const customSource = async (world: World) => ({ params: { id: await freshCustomSource(world) } })
+const manifest = async (world: World) => ({ params: { id: await freshManifest(world) } })
 const webhook = async (world: World) => ({ params: { id: await freshWebhook(world) } })
 const delivery = async (world: World) => ({ params: await freshDelivery(world) })
 const domain = async (world: World) => ({ params: { domain_id: await world.freshDomain() } })
@@ -100,9 +104,12 @@ function shared<T extends Prepared>(make: (world: World) => Promise<T>): (world:
 const onePipeline = shared(pipeline)
 const oneRun = shared(run)
 const oneOutput = shared(output)
+const oneQuarantine = shared(async (world: World) => ({ params: { run_id: await freshQuarantine(world) } }))
+const oneForeignOutput = shared(async (world) => ({ params: { run_id: await freshOutput(world, 'application/zip') } }))
 const oneSource = shared(source)
 const oneDestination = shared(destination)
 const oneCustomSource = shared(customSource)
+const oneManifest = shared(manifest)
 const oneMember = shared(member)
 const oneDomain = shared(domain)
 
@@ -164,6 +171,13 @@ export const matrix: Line[] = [
 
   line('GET /api/pipelines',                          [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('POST /api/pipelines',                         [201, 201,  201,   403,   201,   201,    401,   404], 'as role', (w) => ({ body: { name: 'new', config: pipelineConfig, domain_id: w.domain_id } }), [403, 201, 403]),
+  line('POST /api/pipelines/preview',                 [200, 200,  200,   403,   200,   200,    401,   200], 'as role', () => ({ body: { config: pipelineConfig, max_records: 1 } }), [403, 200, 200]),
+  // the permission is that of each pipeline, and part of the answer
+  // the domain is none that a stranger, or a key elsewhere, can see
+  line('POST /api/changes',                           [200, 200,  200,   403,   200,   200,    401,   400], 'as role', () => ({ body: { objects: { pipelines: [{ name: randomUUID(), domain: 'Shared', config: pipelineConfig }] } } }), [400, 200, 400]),
+  // 404 is what a caller gets who is let in: the domain does not exist
+  line('GET /api/changes/export',                     [404, 404,  404,   404,   404,   404,    401,   404], 404, () => ({ query: 'domain=none' }), [404, 404, 404]),
+  line('POST /api/pipelines/actions',                 [200, 200,  200,   200,   200,   200,    401,   200], 200, async (w) => ({ body: { action: 'disable', ids: [(await onePipeline(w)).params.id] } }), [200, 200, 200]),
   line('POST /api/pipelines/bulk',                    [201, 201,  201,   403,   201,   201,    401,   404], 'as role', (w) => ({ body: { config: { ...pipelineConfig, source: { name: 'dummy' } }, streams: ['creatures'], domain_id: w.domain_id } }), [403, 201, 403]),
   line('POST /api/pipelines/schedule-preview',        [200, 200,  200,   200,   200,   200,    401,   200], 200, () => ({ body: { schedule: '0 * * * *' } })),
   line('GET /api/pipelines/:id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
@@ -177,16 +191,28 @@ export const matrix: Line[] = [
   line('GET /api/pipelines/:id/schema',               [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
 
   line('POST /api/pipelines/:id/run',                 [201, 201,  201,   403,   201,   201,    401,   404], 'as role', pipeline),
+  // the pipeline is a full refresh: 400 is what a caller gets who is let in
+  line('POST /api/pipelines/:id/backfill',            [400, 400,  400,   403,   400,   400,    401,   404], 'as role', async (w) => ({ ...(await onePipeline(w)), body: { from: 1, to: 2 } })),
   line('GET /api/pipelines/:id/runs',                 [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
   line('GET /api/pipelines/:id/stats',                [200, 200,  200,   200,   200,   200,    401,   404], 200, onePipeline),
+  line('GET /api/pipelines/activity',                 [200, 200,  200,   200,   200,   200,    401,   200], 200, async (w) => ({ query: `ids=${(await onePipeline(w)).params.id}` })),
+  line('GET /api/runs/events',                        [200, 200,  200,   200,   200,   200,    401,   200], 200, () => ({ query: 'seconds=1' })),
   line('GET /api/runs',                               [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('GET /api/runs/timeline',                      [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('GET /api/runs/days',                          [200, 200,  200,   200,   200,   200,    401,   200], 200),
   line('GET /api/pipelines/runs/:run_id',             [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
   line('GET /api/pipelines/runs/:run_id/config',      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
   line('GET /api/pipelines/runs/:run_id/logs',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneRun),
   line('GET /api/pipelines/runs/:run_id/logs/stream', [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
   line('POST /api/pipelines/runs/:run_id/cancel',     [200, 200,  200,   403,   200,   200,    401,   404], 'as role', run),
   line('POST /api/pipelines/runs/:run_id/output/ticket', [201, 201,  201,   201,   201,   201,    401,   404], 201, oneOutput),
+  line('GET /api/pipelines/runs/:run_id/quarantine',  [200, 200,  200,   200,   200,   200,    401,   404], 200, oneQuarantine),
+  line('POST /api/pipelines/runs/:run_id/replay',     [201, 201,  201,   403,   201,   201,    401,   404], 'as role', oneOutput),
+  line('POST /api/pipelines/runs/:run_id/quarantine/resend', [201, 201, 201, 403,  201,   201,    401,   404], 'as role', oneQuarantine),
   line('GET /api/pipelines/runs/:run_id/output',      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
+  // not a type that can be queried: 400 is what a caller gets who is let in, without a process for each of them
+  line('POST /api/pipelines/runs/:run_id/query',      [400, 400,  400,   400,   400,   400,    401,   404], 400, async (w) => ({ ...(await oneForeignOutput(w)), body: { sql: 'SELECT 1' } })),
+  line('GET /api/pipelines/runs/:run_id/output/sample', [400, 400,  400,   400,   400,   400,    401,   404], 400, oneForeignOutput),
   line('GET /api/pipelines/runs/:run_id/download',    [200, 200,  200,   200,   200,   200,    401,   404], 200, oneOutput),
 
   line('GET /api/version',                            [200, 200,  200,   200,   200,   200,    401,   200], 200, undefined, [200, 200, 200]),
@@ -218,6 +244,16 @@ export const matrix: Line[] = [
   line('GET /api/custom-sources/:id/versions',        [200, 200,  200,   200,   200,   200,    401,   404], 200, oneCustomSource),
   line('GET /api/custom-sources/:id/versions/:version', [200, 200,  200,   200,   200,   200,    401,   404], 200, async (w) => ({ params: { ...(await oneCustomSource(w)).params, version: '1' } })),
   line('GET /api/custom-sources/:id/pipelines',       [200, 200,  200,   200,   200,   200,    401,   404], 200, oneCustomSource),
+
+  line('GET /api/manifests',                          [200, 200,  200,   200,   200,   200,    401,   200], 200),
+  line('POST /api/manifests',                         [201, 201,  201,   403,   403,   403,    401,   201], 'as role', () => ({ body: { name: 'New', source_name: `m${randomUUID()}`, manifest: manifestText } })),
+  line('POST /api/manifests/validate',                [200, 200,  200,   403,   403,   403,    401,   200], 'as role', () => ({ body: { manifest: manifestText } })),
+  line('GET /api/manifests/:id',                      [200, 200,  200,   200,   200,   200,    401,   404], 200, oneManifest),
+  line('PUT /api/manifests/:id',                      [200, 200,  200,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await manifest(w)), body: { name: 'Changed' } })),
+  line('DELETE /api/manifests/:id',                   [204, 204,  204,   403,   403,   403,    401,   404], 'as role', manifest),
+  line('GET /api/manifests/:id/pipelines',            [200, 200,  200,   200,   200,   200,    401,   404], 200, oneManifest),
+  line('GET /api/manifests/:id/versions',             [200, 200,  200,   200,   200,   200,    401,   404], 200, oneManifest),
+  line('GET /api/manifests/:id/versions/:version',    [200, 200,  200,   200,   200,   200,    401,   404], 200, async (w) => ({ params: { ...(await oneManifest(w)).params, version: '1' } })),
 
   line('GET /api/webhooks',                           [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
   line('POST /api/webhooks',                          [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: newWebhook() })),

@@ -39,11 +39,20 @@ export const freshRun = async (world: World): Promise<string> =>
   create(world, `/api/pipelines/${await freshPipeline(world)}/run`, {})
 
 /** One that succeeded with an empty output. */
-export async function freshOutput(world: World): Promise<string> {
+export async function freshOutput(world: World, type = 'application/x-ndjson'): Promise<string> {
   const id = await freshRun(world)
   await world.test.services.db.execute(sql`
     UPDATE runs SET status = 'success', finished_at = now(), output_file = 'fresh', output_file_size = 0, output_parts = '[]',
-           output_type = 'application/x-ndjson' WHERE id = ${id}`)
+           output_type = ${type} WHERE id = ${id}`)
+  return id
+}
+
+/** One whose destination refused records, with an empty list of them. */
+export async function freshQuarantine(world: World): Promise<string> {
+  const id = await freshRun(world)
+  await world.test.services.db.execute(
+    sql`UPDATE runs SET status = 'failed', finished_at = now(), quarantine_parts = '[]' WHERE id = ${id}`,
+  )
   return id
 }
 
@@ -60,6 +69,30 @@ export async function freshCustomSource(world: World): Promise<string> {
     INSERT INTO custom_sources (organization_id, name, source_name) VALUES (${world.organization_id}, 'Fresh', ${`s${randomUUID()}`}) RETURNING id`)
   await db.execute(sql`
     INSERT INTO custom_source_versions (custom_source_id, version, code, streams) VALUES (${row!.id}, 1, ${sourceCode}, '["numbers"]')`)
+  return row!.id
+}
+
+export const manifestText = JSON.stringify({
+  version: '6.0.0',
+  streams: [
+    {
+      name: 'numbers',
+      retriever: {
+        requester: { url_base: 'https://example.com' },
+        record_selector: { extractor: { field_path: [] } },
+      },
+      schema_loader: { type: 'InlineSchemaLoader', schema: { type: 'object' } },
+    },
+  ],
+})
+
+export async function freshManifest(world: World): Promise<string> {
+  const { db } = world.test.services
+  const row = await db.first<{ id: string }>(sql`
+    INSERT INTO custom_sources (organization_id, name, source_name, language)
+    VALUES (${world.organization_id}, 'Fresh', ${`m${randomUUID()}`}, 'manifest') RETURNING id`)
+  await db.execute(sql`
+    INSERT INTO custom_source_versions (custom_source_id, version, code, streams) VALUES (${row!.id}, 1, ${manifestText}, '["numbers"]')`)
   return row!.id
 }
 

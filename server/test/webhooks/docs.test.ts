@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { beforeEach, describe, test } from 'node:test'
-import { sign } from '../../src/webhooks/request.ts'
+import { sign } from '../../src/egress/signature.ts'
 
 const page = readFileSync(new URL('../../../docs/webhooks.md', import.meta.url), 'utf8')
 const example = (language: string) => page.split(`\`\`\`${language}\n`)[1]!.split('```')[0]!

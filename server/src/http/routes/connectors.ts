@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { listDestinations, listSources } from '../../connections/discovery.ts'
 import { checkConnector, listConnectorStreams } from '../../connections/probes.ts'
+import { restoreProbe } from '../../pipelines/tried-config.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
@@ -50,11 +51,14 @@ export function connectorRoutes(app: App, services: Services): void {
         body: Probe,
         response: {
           200: CheckResult,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },
-    (request, reply) => checkConnector(services, actorOf(request), request.body, signalOf(reply)),
+    async (request, reply) => {
+      const actor = actorOf(request)
+      return checkConnector(services, actor, await restoreProbe(services, actor, request.body), signalOf(reply))
+    },
   )
 
   app.post(
@@ -68,10 +72,13 @@ export function connectorRoutes(app: App, services: Services): void {
         body: StreamsProbe,
         response: {
           200: StreamsResult,
-          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'not_found', 'conflict', 'too_many_requests'),
         },
       },
     },
-    (request, reply) => listConnectorStreams(services, actorOf(request), request.body, signalOf(reply)),
+    async (request, reply) => {
+      const actor = actorOf(request)
+      return listConnectorStreams(services, actor, await restoreProbe(services, actor, request.body), signalOf(reply))
+    },
   )
 }

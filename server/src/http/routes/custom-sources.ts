@@ -193,6 +193,7 @@ function trialRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'Test the connection of a custom source',
+        description: 'Of the code given in place of the saved one, if there is any.',
         params: IdParams,
         body: CheckSource,
         response: {

@@ -1,7 +1,7 @@
 import { createPipelines, planPipelines } from '../../pipelines/bulk.ts'
 import { copyPipeline } from '../../pipelines/copy.ts'
 import { listPipelines } from '../../pipelines/list.ts'
-import { createPipeline, readPipeline, updatePipeline } from '../../pipelines/pipelines.ts'
+import { createPipeline, readPipeline, tryUpdate, updatePipeline } from '../../pipelines/pipelines.ts'
 import { previewSchedule } from '../../pipelines/schedule.ts'
 import { readSchema, readState, writeState } from '../../pipelines/state.ts'
 import { deletePipeline } from '../../runs/delete-pipeline.ts'
@@ -124,7 +124,7 @@ function itemRoutes(app: App, services: Services): void {
         tags,
         summary: 'Change a pipeline',
         description:
-          'What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning.',
+          'What is absent stays; null clears schedule, timezone and domain_id. Moving it to another domain needs the permission on both sides. A notice says when the next run starts from the beginning. With dry_run everything is checked and nothing changes.',
         params: IdParams,
         body: UpdatePipeline,
         response: {
@@ -133,7 +133,11 @@ function itemRoutes(app: App, services: Services): void {
         },
       },
     },
-    (request) => updatePipeline(services, actorOf(request), request.params.id, request.body),
+    (request) => {
+      const { dry_run, ...input } = request.body
+      const change = dry_run ? tryUpdate : updatePipeline
+      return change(services, actorOf(request), request.params.id, input)
+    },
   )
 
   app.delete(

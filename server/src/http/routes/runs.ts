@@ -2,6 +2,8 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { Listed } from '../../database/lists.ts'
+import { readActivity } from '../../runs/activity.ts'
+import { triggerBackfill } from '../../runs/backfill.ts'
 import { cancelRun } from '../../runs/cancel.ts'
 import {
   attachmentName,
@@ -13,7 +15,11 @@ import {
   streamOutput,
 } from '../../runs/download.ts'
 import { readLogText } from '../../runs/log-reading.ts'
+import { searchLog } from '../../runs/log-search.ts'
 import { listRuns } from '../../runs/organization-runs.ts'
+import { findQuarantine, streamQuarantine } from '../../runs/quarantine.ts'
+import { replayRun } from '../../runs/replay.ts'
+import { resendQuarantine } from '../../runs/resend.ts'
 import { listPipelineRuns, readPipelineStats, readRun, requireStatus, type StatusCounts } from '../../runs/runs.ts'
 import { triggerRun } from '../../runs/trigger.ts'
 import { readRunConfig } from '../../runs/used-config.ts'
@@ -21,16 +27,23 @@ import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'
 import { followLog } from '../log-stream.ts'
+import { followRuns } from '../run-stream.ts'
 import { IdParams, problems } from '../schemas/common.ts'
 import {
+  ActivityQuery,
   AllRunsQuery,
+  Backfill,
   Cancelled,
+  EventsQuery,
   ListOfRuns,
   Logs,
   LogsQuery,
   OutputQuery,
   outputFile,
+  PipelineActivity,
   PipelineStats,
+  quarantineFile,
+  Replay,
   RunConfig,
   RunDetail,
   RunItem,
@@ -51,7 +64,10 @@ export function runRoutes(app: App, services: Services): void {
   pipelineRoutes(app, services)
   runDetailRoutes(app, services)
   logRoutes(app, services)
+  eventRoutes(app, services)
   outputRoutes(app, services)
+  quarantineRoutes(app, services)
+  replayRoutes(app, services)
 }
 
 function pipelineRoutes(app: App, services: Services): void {
@@ -70,6 +86,24 @@ function pipelineRoutes(app: App, services: Services): void {
       },
     },
     async (request, reply) => reply.code(201).send(await triggerRun(services, actorOf(request), request.params.id)),
+  )
+
+  app.post(
+    '/api/pipelines/:id/backfill',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Read a range of the cursor again',
+        description:
+          'A run of `triggered_by` backfill: records whose cursor is at least `from` and below `to` are read and upserted, and the state of the pipeline stays as it is. The pipeline must be incremental with upsert.',
+        params: IdParams,
+        body: Backfill,
+        response: { 201: TriggeredRun, ...refusals, ...problems('too_many_requests') },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await triggerBackfill(services, actorOf(request), request.params.id, request.body)),
   )
 
   app.get(
@@ -111,6 +145,24 @@ function pipelineRoutes(app: App, services: Services): void {
   )
 
   app.get(
+    '/api/pipelines/activity',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'The last runs of many pipelines',
+        description: 'A few fields of each run, for strips and charts, with the last success and the next run.',
+        querystring: ActivityQuery,
+        response: { 200: Type.Array(PipelineActivity), ...problems('invalid_input', 'unauthenticated', 'forbidden') },
+      },
+    },
+    (request) => {
+      const { ids, runs } = request.query
+      return readActivity(db, actorOf(request), { ids: [...new Set(ids.toLowerCase().split(','))], runs })
+    },
+  )
+
+  app.get(
     '/api/runs',
     {
       config: read,
@@ -125,6 +177,32 @@ function pipelineRoutes(app: App, services: Services): void {
     async (request, reply) => {
       const filters = { ...request.query, ...paging(request.query) }
       return withCounts(reply, await listRuns(db, actorOf(request), filters))
+    },
+  )
+}
+
+function eventRoutes(app: App, services: Services): void {
+  app.get(
+    '/api/runs/events',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'Follow the runs that you may see',
+        description:
+          'Server-sent events: `run` with a run as it is now (at first all that have not ended or ended in the last seconds), `deleted` with the id of one that is gone, and `heartbeat` every ten seconds. Steps in quick succession may come as one. A stream ends when the session or key does; after a break list the runs again.',
+        querystring: EventsQuery,
+        produces: ['text/event-stream'],
+        response: {
+          200: Type.String({ description: 'An event stream' }),
+          ...problems('invalid_input', 'unauthenticated', 'forbidden', 'too_many_requests'),
+        },
+      },
+    },
+    async (request, reply) => {
+      // Fastify would read the stream to its end, which does not come.
+      if (request.method === 'HEAD') return ''
+      return followRuns(services, request, reply, request.query.seconds)
     },
   )
 }
@@ -182,14 +260,19 @@ function logRoutes(app: App, services: Services): void {
       schema: {
         tags,
         summary: 'The log of a run',
+        description:
+          'The whole log, or its last lines that match: the search goes over all of it. To page backwards give the first of the `numbers` as `before`.',
         params: RunParams,
         querystring: LogsQuery,
         response: { 200: Logs, ...refusals },
       },
     },
-    async (request) => ({
-      logs: await readLogText({ db, blobs }, actorOf(request), request.params.run_id, request.query.tail ?? null),
-    }),
+    async (request) => {
+      const { params, query } = request
+      if (Object.keys(query).length > 0) return searchLog({ db, blobs }, actorOf(request), params.run_id, query)
+      const logs = await readLogText({ db, blobs }, actorOf(request), params.run_id)
+      return { logs, numbers: null, more: false }
+    },
   )
 
   app.get(
@@ -260,6 +343,71 @@ function outputRoutes(app: App, services: Services): void {
         return sendOutput(services, file, request, reply)
       },
     )
+}
+
+function quarantineRoutes(app: App, services: Services): void {
+  const { db, blobs } = services
+
+  app.get(
+    '/api/pipelines/runs/:run_id/quarantine',
+    {
+      config: read,
+      schema: {
+        tags,
+        summary: 'The records that the destination of a run refused',
+        description:
+          'One JSON object `{record, reason}` per line (config.sync.on_error: quarantine). Expires like the output. 404 if there is none.',
+        params: RunParams,
+        response: { 200: quarantineFile, ...refusals },
+      },
+    },
+    async (request, reply) => {
+      const quarantine = await findQuarantine(db, actorOf(request), request.params.run_id)
+      const body = request.method === 'HEAD' ? Readable.from([]) : await streamQuarantine(blobs, quarantine)
+      return reply
+        .header('Cache-Control', 'private, no-cache')
+        .type('application/x-ndjson')
+        .serializer((given: unknown) => given as string)
+        .send(body)
+    },
+  )
+
+  app.post(
+    '/api/pipelines/runs/:run_id/quarantine/resend',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Send the quarantine of a run again',
+        description:
+          'Creates a run of the same pipeline that loads these records into its destination, as they are in the quarantine. A replace becomes an append; the state of the pipeline stays as it is. Sending twice loads twice, unless the pipeline upserts. 404 if there is no quarantine.',
+        params: RunParams,
+        response: { 201: TriggeredRun, ...refusals, ...problems('conflict', 'too_many_requests') },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await resendQuarantine(services, actorOf(request), request.params.run_id)),
+  )
+}
+
+function replayRoutes(app: App, services: Services): void {
+  app.post(
+    '/api/pipelines/runs/:run_id/replay',
+    {
+      config: { access: 'pipelines:run' },
+      schema: {
+        tags,
+        summary: 'Load the output of a run again',
+        description:
+          'A run of `triggered_by` replay: the kept output of this run is loaded into the destination of its pipeline, or into the one given, without asking the source. It is written as the pipeline writes: replace replaces, upsert merges, append adds the records once more. The state of the pipeline stays as it is. To give a destination needs pipelines:write and pipelines:read too. 409 if there is no kept output.',
+        params: RunParams,
+        body: Replay,
+        response: { 201: TriggeredRun, ...refusals, ...problems('conflict', 'too_many_requests') },
+      },
+    },
+    async (request, reply) =>
+      reply.code(201).send(await replayRun(services, actorOf(request), request.params.run_id, request.body ?? {})),
+  )
 }
 
 function withCounts<Row>(reply: FastifyReply, list: Listed<Row> & { counts?: StatusCounts }): Row[] {

@@ -62,6 +62,7 @@ export const ApiKeyItem = Type.Object({
   last_used_at: Nullable(Timestamp),
   expires_at: ExpiresAt,
   created_at: Timestamp,
+  created_by: Uuid,
   created_by_name: Type.String(),
 })
 

@@ -61,3 +61,7 @@ export const problems = (...codes: ErrorCode[]): Record<number, typeof Problem> 
   Object.fromEntries(codes.map((code) => [catalogue[code].status, { ...Problem, description: catalogue[code].about }]))
 
 export const ServiceVersion = Type.Object({ version: Type.String({ description: 'Such as 1.2.0' }) })
+
+/** An object whose fields are checked elsewhere. */
+export const AnyObject = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })

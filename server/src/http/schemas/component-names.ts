@@ -6,13 +6,19 @@
 import * as apiKeys from './api-keys.ts'
 import * as audit from './audit.ts'
 import * as auth from './auth.ts'
+import * as changes from './changes.ts'
 import * as common from './common.ts'
 import * as connectors from './connectors.ts'
 import * as customSources from './custom-sources.ts'
 import * as domainRoles from './domain-roles.ts'
 import * as domains from './domains.ts'
 import * as invitations from './invitations.ts'
+import * as manifests from './manifests.ts'
 import * as organization from './organization.ts'
+import * as outputQueries from './output-queries.ts'
+import * as overview from './overview.ts'
+import * as pipelineActions from './pipeline-actions.ts'
+import * as pipelinePreviews from './pipeline-previews.ts'
 import * as pipelines from './pipelines.ts'
 import * as provider from './provider.ts'
 import * as runs from './runs.ts'
@@ -49,19 +55,28 @@ const RENAMED: Record<string, string> = {
   ApiKeyItem: 'ApiKey',
   DomainItem: 'DomainListItem',
   Switch: 'SwitchOrganization',
+  ManifestItem: 'ManifestListItem',
+  ManifestCreated: 'CreatedManifest',
+  ManifestVersionItem: 'ManifestVersionListItem',
 }
 
 const modules: Record<string, unknown>[] = [
   apiKeys,
   audit,
   auth,
+  changes,
   common,
   connectors,
   customSources,
   domainRoles,
   domains,
   invitations,
+  manifests,
   organization,
+  outputQueries,
+  overview,
+  pipelineActions,
+  pipelinePreviews,
   pipelines,
   provider,
   runs,

@@ -1,9 +1,6 @@
 import { Type } from 'typebox'
 import { MAX_SHOWN, MAX_SHOWN_BYTES } from '../../connections/shown-streams.ts'
-import { Description, Name, Nullable, Problem, Timestamp, Uuid } from './common.ts'
-
-const AnyObject = (description: string) =>
-  Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
+import { AnyObject, Description, Name, Nullable, Problem, Timestamp, Uuid } from './common.ts'
 
 const info = {
   name: Type.String(),
@@ -30,9 +27,21 @@ export const SourceInfo = Type.Object({
   ...info,
   ...ShownStreams,
   auth_types: Type.Array(Type.String()),
+  language: Nullable(
+    Type.Enum(['python', 'manifest'], {
+      description: 'Of a source that your organization has written; null: built in',
+    }),
+  ),
 })
 
 export const DestinationInfo = Type.Object(info)
+
+export const PipelineOfSecrets = Type.Optional(
+  Type.Unsafe<string>({
+    ...Uuid,
+    description: 'A pipeline that is being edited: a secret sent as ******** is the one that it has stored',
+  }),
+)
 
 const Party = AnyObject('Inline (name, config …) or saved (saved_connector_id), as in a pipeline’s config')
 
@@ -40,6 +49,7 @@ export const Probe = Type.Object(
   {
     source: Type.Optional(Party),
     destination: Type.Optional(Party),
+    pipeline_id: PipelineOfSecrets,
     stream: Type.Optional(
       Type.String({
         minLength: 1,

@@ -1,11 +1,9 @@
 import { Type } from 'typebox'
 import { DEFAULT_RECORDS } from '../../connections/previews.ts'
-import { Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
+import { AnyObject, Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
 import { ShownStreams } from './connectors.ts'
 
 const Code = Type.String({ minLength: 1, description: 'Python; at most 512 KB' })
-const AnyObject = (description: string) =>
-  Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
 const Authentication = Nullable(AnyObject('`type` and `params`; none where it is absent'))
 
 export const ValidateSource = Type.Object({ code: Type.String({ description: 'Python; at most 512 KB' }) })
@@ -40,7 +38,17 @@ const item = {
   created_at: Timestamp,
 }
 
-export const CustomSourceItem = Type.Object({ ...item, ...ShownStreams })
+/** Of a custom source or manifest in a list. */
+export const SourceUse = {
+  version: Type.Integer({ description: 'The current one' }),
+  changed_at: Timestamp,
+  pipeline_count: Type.Integer({
+    description:
+      'How many pipelines name it as their source, counted to 10000 at most; those that use it through a saved source are not counted',
+  }),
+}
+
+export const CustomSourceItem = Type.Object({ ...item, ...ShownStreams, ...SourceUse })
 export const CustomSourceCreated = Type.Object({ ...item, code: Type.String() })
 export const CustomSourceView = Type.Object({ ...item, code: Type.String(), updated_at: Nullable(Timestamp) })
 
@@ -65,6 +73,7 @@ export const PreviewSource = Type.Object({
 
 export const CheckSource = Nullable(
   Type.Object({
+    code: Type.Optional(Nullable(Code)),
     authentication: Type.Optional(Authentication),
     config: Type.Optional(Nullable(AnyObject('Settings of the source'))),
   }),
@@ -83,6 +92,9 @@ export const ValidationResult = Type.Object({
   warnings: Type.Array(Finding),
   extracted_source_name: Nullable(Type.String()),
   extracted_streams: Nullable(Type.Array(Type.String())),
+  settings_schema: Nullable(
+    AnyObject('The JSON Schema of its settings, from the type hints; null where the code is not valid'),
+  ),
   extracted_schema: Type.Object({
     config_class_name: Nullable(Type.String()),
     config_fields: Type.Array(

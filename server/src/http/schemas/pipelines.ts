@@ -16,7 +16,7 @@ const Timezone = Nullable(
  * Its shape is checked by the product, which can say more about a fault than a schema; in the reference the schemas of
  * pipelines/config-schema.ts stand in its place.
  */
-const Config = Type.Unsafe<Record<string, unknown>>({
+export const Config = Type.Unsafe<Record<string, unknown>>({
   title: 'PipelineConfig',
   type: 'object',
   description:
@@ -32,7 +32,10 @@ export const CreatePipeline = Type.Object({
   domain_id: Type.Optional(Nullable(Uuid)),
 })
 
-export const UpdatePipeline = Type.Partial(CreatePipeline)
+export const UpdatePipeline = Type.Object({
+  ...Type.Partial(CreatePipeline).properties,
+  dry_run: Type.Optional(Type.Boolean({ description: 'Change nothing; answer with what the pipeline would be' })),
+})
 
 export const BulkPipelines = Type.Object({
   config: Type.Unsafe<Record<string, unknown>>({
@@ -134,8 +137,10 @@ export const PipelineListItem = Type.Object({
   domain_id: Nullable(Uuid),
   domain_name: Nullable(Type.String()),
   source_name: Nullable(Type.String({ description: 'The source connector' })),
+  saved_source_id: Nullable(Uuid),
   stream: Type.String(),
   destination_name: Nullable(Type.String({ description: 'The destination connector' })),
+  saved_destination_id: Nullable(Uuid),
   next_run_at: Nullable(Timestamp),
   last_run_status: Nullable(Type.Enum([...RUN_STATUSES])),
   last_run_at: Nullable(Timestamp),

@@ -1,7 +1,8 @@
 import { type TSchema, Type } from 'typebox'
+import { LOG_LEVELS } from '../../runs/log-search.ts'
 import { RUN_STATUSES } from '../../runs/states.ts'
 import { ListOf } from '../total-count.ts'
-import { Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
+import { AnyObject, Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 
 export const RunStatusName = Type.Enum([...RUN_STATUSES])
 
@@ -13,6 +14,22 @@ export const TriggeredRun = Type.Object({
   created_at: Timestamp,
 })
 
+const CursorValue = (description: string) =>
+  Type.Union([Type.String({ minLength: 1, maxLength: 1024 }), Type.Number()], { description })
+
+export const Backfill = Type.Object({
+  from: CursorValue('The first value of the cursor that is read, as the source writes it: a time, a date, a number'),
+  to: CursorValue('The range ends right before this value'),
+})
+
+export const Replay = Nullable(
+  Type.Object({
+    destination: Type.Optional(
+      AnyObject('Load into this destination instead: `name` and `config`, or `saved_connector_id`'),
+    ),
+  }),
+)
+
 const listed = {
   id: Uuid,
   pipeline_id: Uuid,
@@ -23,8 +40,17 @@ const listed = {
   error: Nullable(Type.String()),
   created_at: Timestamp,
 }
+const records_written = Type.Integer({
+  description:
+    'Records passed to the destination that it did not refuse; 0 once the run has failed and left nothing there',
+})
 export const RunItem = Type.Object(listed)
-export const RunOfOrganization = Type.Object({ ...listed, pipeline_name: Type.String(), domain_id: Nullable(Uuid) })
+export const RunOfOrganization = Type.Object({
+  ...listed,
+  records_written,
+  pipeline_name: Type.String(),
+  domain_id: Nullable(Uuid),
+})
 export const RunDetail = Type.Object({
   ...listed,
   output_file: Nullable(Type.String({ description: 'Path of the output in the blob store' })),
@@ -32,10 +58,9 @@ export const RunDetail = Type.Object({
   attempt: Type.Integer(),
   source_version: Nullable(Type.Integer({ description: 'Version of the custom source that was used' })),
   records_read: Type.Integer(),
-  records_written: Type.Integer({
-    description: 'Records passed to the destination; 0 once the run has failed and left nothing there',
-  }),
+  records_written,
   bytes_written: Type.Integer(),
+  records_quarantined: Type.Integer({ description: 'Records that the destination refused (config.sync.on_error)' }),
 })
 
 export const RunConfig = Type.Object({
@@ -46,6 +71,37 @@ export const RunConfig = Type.Object({
       'source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved',
   }),
   problem: Nullable(Type.String({ description: 'Why it could not be resolved' })),
+})
+
+export const PipelineActivity = Type.Object({
+  pipeline_id: Uuid,
+  next_run_at: Nullable(Timestamp),
+  last_success_at: Nullable(Timestamp),
+  runs: Type.Array(
+    Type.Object({
+      id: Uuid,
+      status: RunStatusName,
+      created_at: Timestamp,
+      started_at: Nullable(Timestamp),
+      finished_at: Nullable(Timestamp),
+      records_written: Type.Integer(),
+    }),
+    { description: 'Newest first' },
+  ),
+})
+
+const UUID = '[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}'
+export const ActivityQuery = Type.Object({
+  ids: Type.String({
+    pattern: `^${UUID}(?:,${UUID}){0,99}$`,
+    description: 'Up to 100 ids of pipelines with commas between them. Those that you may not see are left out',
+  }),
+  runs: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 20,
+    description: 'How many runs of each pipeline; up to 2000 of all together',
+  }),
 })
 
 export const RunParams = Type.Object({ run_id: Uuid })
@@ -84,8 +140,33 @@ export const AllRunsQuery = Type.Object({
 })
 export const LogsQuery = Type.Object({
   tail: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the last lines' })),
+  q: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 200, description: 'Only lines with this text, in upper or lower case' }),
+  ),
+  level: Type.Optional(Type.Enum([...LOG_LEVELS], { description: 'Only lines of this level and of those above it' })),
+  before: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Only lines with a lower number' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 10_000,
+      description: 'Only the last lines of those that match; 1000 unless given, with q, level or before',
+    }),
+  ),
 })
-export const Logs = Type.Object({ logs: Type.String() })
+export const Logs = Type.Object({
+  logs: Type.String(),
+  numbers: Nullable(
+    Type.Array(Type.Integer(), { description: 'The number of each line, with q, level, before, limit or tail' }),
+  ),
+  more: Type.Boolean({ description: 'There are earlier lines: give the first number as `before`' }),
+})
+export const EventsQuery = Type.Object({
+  seconds: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 3600, description: 'The stream ends after this time. Absent: it does not' }),
+  ),
+})
 export const Cancelled = Type.Object({ status: Type.Literal('cancelled') })
 const FILE = { schema: Type.Unsafe<unknown>({ type: 'string', format: 'binary' }) }
 /** The first is what generated clients take for all of them. */
@@ -101,6 +182,10 @@ export const outputFile = (description: string) => ({
   description,
   content: Object.fromEntries(FILE_TYPES.map((type) => [type, FILE])),
 })
+export const quarantineFile = {
+  description: 'Lines of `{record, reason}`',
+  content: { 'application/x-ndjson': FILE },
+}
 export const OutputQuery = Type.Object({ ticket: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })) })
 export const Ticket = Type.Object({
   ticket: Type.String(),
