@@ -35,10 +35,8 @@ export function Frame() {
   const signedIn = useSyncExternalStore(subscribe, () => getTokens() !== null)
   const obstacle = useSyncExternalStore(subscribe, getObstacle)
   const [shown, setShown] = useState<{ what: 'palette' | 'shortcuts'; at: number } | null>(null)
-  const open = useCallback(
-    (what: 'palette' | 'shortcuts') => setShown((before) => ({ what, at: (before?.at ?? 0) + 1 })),
-    [],
-  )
+  const opened = useRef(0)
+  const open = useCallback((what: 'palette' | 'shortcuts') => setShown({ what, at: ++opened.current }), [])
   useLiveRuns()
   useShortcuts(PLACES, open)
   // Signed out, here or in another tab.
