@@ -1,10 +1,12 @@
 /** A replay: the kept output of a run is loaded again without asking the source, and the state of the pipeline stays as it is. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import type pg from 'pg'
 import { sql } from '../../src/database/database.ts'
 import { registerOrganization } from '../harness/app.ts'
 import { type Run, startEngine } from '../harness/engine.ts'
+import { executorsOf } from '../harness/executors.ts'
 import { type PostgresServer, startPostgresServer, stopPostgresServer } from '../harness/postgres-server.ts'
 
 const engine = await startEngine({ EGRESS_ALLOW: '127.0.0.0/8', RUN_CHECKPOINT_MS: '200' })
@@ -119,6 +121,25 @@ test('another destination gets the records, and the own one and its file stay as
   const whole = await replay((await runOf(grows)).id)
   assert.equal(whole.status, 409)
   assert.match(whole.body.detail, /whole sqlite database.*make a pipeline with the source sqlite/)
+})
+
+test('a replay whose executor is killed while it loads adds each record once', async () => {
+  const pipeline = await orders('killed', { write: 'append' }, { run: { max_attempts: 5, backoff_seconds: 1 } })
+  const run = await runOf(pipeline)
+  await client.query(`
+    CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.002); RETURN NEW; END';
+    CREATE TRIGGER dawdle BEFORE INSERT ON target.killed FOR EACH ROW EXECUTE FUNCTION dawdle()`)
+  const answer = await replay(run.id)
+  const loads = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
+  while ((await client.query(loads)).rowCount === 0) await setTimeout(10)
+  for (const pid of executorsOf(process.pid)) process.kill(pid, 'SIGKILL')
+  const again = await ended(answer.body.id)
+  assert.ok(again.attempt > 1, 'it was killed in the middle')
+  assert.equal(again.records_read, 1000)
+  assert.deepEqual(
+    (await client.query('SELECT count(*)::int AS n, count(DISTINCT id)::int AS ids FROM target.killed')).rows,
+    [{ n: 2000, ids: 1000 }],
+  )
 })
 
 test('a replay elsewhere is not what a database file goes on from', async () => {
