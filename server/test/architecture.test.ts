@@ -53,6 +53,7 @@ const ORDER = [
   'services.ts',
   'metrics.ts',
   'readiness.ts',
+  'mcp',
   'changes',
   'backup',
   'runs',
@@ -84,7 +85,7 @@ const ORDER = [
   'version.ts',
 ]
 /** These folders handle what tenants and their servers send; none of them may reach our own database. */
-const WITHOUT_DATABASE = ['executors', 'engine', 'cell', 'connectors', 'egress', 'blobs', 's3', 'json']
+const WITHOUT_DATABASE = ['mcp', 'executors', 'engine', 'cell', 'connectors', 'egress', 'blobs', 's3', 'json']
 
 test('the imports of the source tree are found', () => {
   assert.ok(files.length > 80 && imports.length > 300)
@@ -165,16 +166,17 @@ test('an executor loads nothing of the service', () => {
 })
 
 test('a command that calls a service loads neither the server nor a driver, so that it starts at once', () => {
-  const entries = [...files.filter((file) => folderOf(file) === 'client'), 'cli/client-commands.ts']
+  const tools = 'client/mcp.ts'
+  const entries = files.filter((file) => folderOf(file) === 'client' && file !== tools)
   const reached = new Set(entries.flatMap((file) => [...reach(file)]))
   assert.ok(entries.length > 5 && reached.has('client/service.ts'))
   const allowed = (file: string) =>
     folderOf(file) === 'client' ||
     [
-      'cli/client-commands.ts',
       'changes/references.ts',
       'config/client-config.ts',
       'errors.ts',
+      'json/parse-exactly.ts',
       'nearest.ts',
       'version.ts',
     ].includes(file) ||
@@ -183,6 +185,18 @@ test('a command that calls a service loads neither the server nor a driver, so t
     [...reached].filter((file) => !allowed(file)),
     [],
   )
+  // Tools need the packages of their protocol, which no other command loads.
+  const ofTools = [...reach(tools)].filter((file) => !reached.has(file) && !file.startsWith('mcp/'))
+  assert.deepEqual(ofTools.sort(), [
+    tools,
+    'connectors/settings/settings.ts',
+    'package @modelcontextprotocol/server',
+    'package @modelcontextprotocol/server/stdio',
+    'package node:events',
+    'package typebox',
+    'package typebox/value',
+    'version.ts',
+  ])
   // Importing it loads fetch too, which takes longer than the rest of a command (client/send.ts).
   assert.ok(!reached.has('package node:http') && !reached.has('package node:https'))
 })

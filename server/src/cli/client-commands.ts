@@ -188,4 +188,17 @@ ${exampleOf('sluice apply .', 'sluice apply --prune --yes .')}`,
   },
 ]
 
-export const clientCommands = commands.map(inService)
+/** Its standard output is a protocol. */
+const mcp: Command = {
+  name: 'mcp',
+  flags: ['--read-only'],
+  options: { '--profile': 'NAME' },
+  about: 'serve tools for agents, by the Model Context Protocol on standard input and output',
+  details: `Its tools may do what the API key may do, and none of them deletes. --read-only leaves out those that run pipelines,
+or ask other systems.
+
+${exampleOf('sluice mcp --read-only', 'sluice mcp --profile test')}`,
+  run: async (_, options) => (await import('../client/mcp.ts')).serveTools(options),
+}
+
+export const clientCommands = [...commands.map(inService), mcp]

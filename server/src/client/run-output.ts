@@ -6,6 +6,7 @@ import type { IncomingMessage } from 'node:http'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { OperatorError, UsageError } from '../errors.ts'
+import { parseExactly } from '../json/parse-exactly.ts'
 import { type Destination, openFile } from './download-file.ts'
 import { findRun } from './find.ts'
 import { type Options, readCount } from './options.ts'
@@ -96,13 +97,6 @@ async function copy(answer: IncomingMessage, to: NodeJS.WritableStream, end: boo
   }
 }
 
-/** Numbers become the text that they were: JSON has more digits than a double. */
-function parseExactly(text: string): Rows {
-  const keep = (_key: string, value: unknown, { source }: { source?: string } = {}): unknown =>
-    typeof value === 'number' && source !== undefined && String(value) !== source ? source : value
-  return JSON.parse(text, keep as Parameters<typeof JSON.parse>[1]) as Rows
-}
-
 interface Rows {
   columns: { name: string; type: string }[]
   rows: unknown[][]
@@ -113,7 +107,7 @@ async function showRows(service: Service, output: Output, id: string, query: obj
   const text = await service.text('POST', `/api/pipelines/runs/${id}/query`, query)
   if (output.json) output.raw(text)
   else {
-    const { columns, rows, truncated } = parseExactly(text)
+    const { columns, rows, truncated } = parseExactly(text) as Rows
     const right = (type: string) => /^(u?int|float|double|decimal)/.test(type)
     output.table(
       columns.map(({ name, type }) => ({ title: name, right: right(type) })),

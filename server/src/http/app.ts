@@ -10,7 +10,7 @@ import { authenticate } from './authenticate.ts'
 import { openConsole } from './console.ts'
 import { answerBrokenRequest, handleError, handleNotFound } from './error-handler.ts'
 import { createEventStreams } from './event-streams.ts'
-import { setHeaders } from './headers.ts'
+import { isOfApi, setHeaders } from './headers.ts'
 import { acceptJsonBodies } from './json-body.ts'
 import { closeSchemas } from './known-fields.ts'
 import { answerOtherMethods } from './methods.ts'
@@ -27,6 +27,7 @@ import { domainRoutes } from './routes/domains.ts'
 import { healthRoutes } from './routes/health.ts'
 import { invitationRoutes } from './routes/invitations.ts'
 import { manifestRoutes } from './routes/manifests.ts'
+import { mcpRoutes } from './routes/mcp.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { outputQueryRoutes } from './routes/output-queries.ts'
 import { overviewRoutes } from './routes/overview.ts'
@@ -114,6 +115,7 @@ export async function createApp(services: Services): Promise<App> {
     pipelinePreviewRoutes(routes, services)
     pipelineActionRoutes(routes, services)
     changeRoutes(routes, services)
+    mcpRoutes(routes, services)
   })
   await app.ready()
   return app
@@ -122,7 +124,7 @@ export async function createApp(services: Services): Promise<App> {
 /** A route that forgot to say who may call it does not start. */
 function guardRoutes(app: App): void {
   app.addHook('onRoute', (route) => {
-    if (!route.url.startsWith('/api/') || route.method === 'HEAD') return
+    if (!isOfApi(route.url) || route.method === 'HEAD') return
     const access = route.config?.access
     if (access === undefined) throw new Error(`${String(route.method)} ${route.url} does not declare its access`)
     for (const method of [route.method].flat())

@@ -41,6 +41,9 @@ const PREFLIGHT = {
   'access-control-max-age': '600',
 }
 
+/** Everything else is a page or a probe. */
+export const isOfApi = (url: string): boolean => url.startsWith('/api/') || /^\/mcp(\?|$)/.test(url)
+
 export function setHeaders(app: App, { config }: Services): void {
   const secure = config.PUBLIC_URL.startsWith('https:') ? HTTPS : {}
   const [forApi, forPages] = [
@@ -49,7 +52,7 @@ export function setHeaders(app: App, { config }: Services): void {
   ]
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
-    reply.headers(request.url.startsWith('/api/') ? forApi : forPages)
+    reply.headers(isOfApi(request.url) ? forApi : forPages)
     if (request.headers.origin !== undefined && answerOrigin(request, reply, config.FRONTEND_URL)) return
     // PostgreSQL has no place for it in a text. Bodies are looked through where they are parsed.
     if (request.url.includes('%00') && !request.routeOptions.config.anyAddress)

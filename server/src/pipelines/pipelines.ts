@@ -107,10 +107,11 @@ export async function readPipeline(
   { db, box, config: rules }: Stores,
   actor: Actor,
   id: string,
+  masked = false,
 ): Promise<Pipeline & { config: PipelineConfig; updated_at: string | null }> {
   const { config_box: _box, organization_id: _organization, ...pipeline } = await findPipeline(db, actor, id)
   const config = openConfig(box, { id, organization_id: actor.organization_id, config_box: _box })
-  const readable = rules.SECRETS === 'readable' && can(actor, 'pipelines:write', pipeline.domain_id)
+  const readable = !masked && rules.SECRETS === 'readable' && can(actor, 'pipelines:write', pipeline.domain_id)
   return { ...pipeline, config: readable ? config : maskPipelineConfig(config) }
 }
 

@@ -17,6 +17,7 @@ import {
   ChangedPipeline,
   CopyPipeline,
   CreatePipeline,
+  MaskedQuery,
   PipelineListItem,
   PipelineQuery,
   PipelineView,
@@ -107,13 +108,14 @@ function itemRoutes(app: App, services: Services): void {
         tags,
         summary: 'A pipeline with its config',
         params: IdParams,
+        querystring: MaskedQuery,
         response: {
           200: PipelineWithConfig,
           ...problems('invalid_input', 'unauthenticated', 'not_found', 'conflict'),
         },
       },
     },
-    (request) => readPipeline(services, actorOf(request), request.params.id),
+    (request) => readPipeline(services, actorOf(request), request.params.id, request.query.masked),
   )
 
   app.put(

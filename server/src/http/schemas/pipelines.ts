@@ -129,6 +129,14 @@ export const PipelineWithConfig = Type.Object({
   updated_at: Nullable(Timestamp),
 })
 
+export const MaskedQuery = Type.Object({
+  masked: Type.Optional(
+    Type.Boolean({
+      description: 'Show secrets as ******** even if you may read them, for what only shows or tries it',
+    }),
+  ),
+})
+
 export const PipelineListItem = Type.Object({
   id: Uuid,
   name: Type.String(),
