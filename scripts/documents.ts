@@ -14,6 +14,7 @@ import type { Queryable } from '../server/src/database/database.ts'
 import { catalogue } from '../server/src/errors.ts'
 import type { App } from '../server/src/http/app-type.ts'
 import { permissionsTable } from '../server/src/tenancy/permissions.ts'
+import { agentsPage } from './agents-page.ts'
 import { apiKeysPage } from './api-keys-page.ts'
 import { connectorPage } from './connector-page.ts'
 import { connectorsIndex } from './connectors-index.ts'
@@ -32,6 +33,7 @@ export async function makeDocuments(app: App, db: Queryable): Promise<Map<string
     ['docs/configuration.md', configurationPage()],
     ['docs/errors.md', errorsPage()],
     ['docs/permissions.md', permissionsPage()],
+    ['docs/agents.md', agentsPage()],
     ['docs/api-keys.md', apiKeysPage()],
     ['docs/pipelines.md', pipelinesPage()],
     ['docs/openapi.json', `${JSON.stringify(reference, null, 2)}\n`],

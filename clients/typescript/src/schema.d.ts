@@ -8639,7 +8639,10 @@ export interface operations {
     };
     getPipelinesById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Show secrets as ******** even if you may read them, for what only shows or tries it */
+                masked?: boolean;
+            };
             header?: never;
             path: {
                 id: string;

@@ -59,7 +59,7 @@ test('every route of the API is in it, and nothing else', () => {
     .filter(({ path }) => path.startsWith('/api/'))
     .map(({ method, path }) => `${method} ${path}`)
   const routes = app.app.routeList
-    .filter(({ url }) => url !== '/api/openapi.json')
+    .filter(({ url }) => url.startsWith('/api/') && url !== '/api/openapi.json')
     .map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`)
   assert.deepEqual(listed.sort(), routes.sort())
 })

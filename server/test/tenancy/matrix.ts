@@ -263,4 +263,7 @@ export const matrix: Line[] = [
   line('GET /api/webhooks/:id/deliveries',            [200, 200,  403,   403,   403,   403,    401,   404], 'as role', webhook),
   line('POST /api/webhooks/:id/deliveries/:delivery_id/resend', [201, 201, 403,  403,   403,   403,    401,   404], 'as role', delivery),
   line('POST /api/webhooks/:id/test',                 [201, 201,  403,   403,   403,   403,    401,   404], 'as role', webhook),
+
+  // who is let in; each tool asks for its own permission (mcp.test.ts)
+  line('POST /mcp',                                   [200, 200,  200,   200,   200,   200,    401,   200], 200, () => ({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }), [200, 200, 200]),
 ]
