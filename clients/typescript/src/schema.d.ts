@@ -2573,6 +2573,11 @@ export interface components {
             base?: string;
             /** @description Only this domain and its pipelines are concerned, also by prune */
             domain?: string;
+            /**
+             * @description With dry_run: also ask the sources of pipelines that read something else which columns they have now. Takes up to a minute
+             * @default false
+             */
+            schemas?: boolean;
         };
         ChangesResult: {
             changes: components["schemas"]["PlannedChange"][];
@@ -2694,6 +2699,17 @@ export interface components {
              * @default 0
              */
             statement_timeout_seconds?: number;
+        };
+        ColumnDifference: {
+            name: string;
+            /** @enum {string} */
+            change: "added" | "removed" | "type";
+            /** @description A column type of the platform */
+            before: string | null;
+            /** @description A column type of the platform */
+            after: string | null;
+            /** @description What it means for the target */
+            effect: string;
         };
         /** @description Either a source or a destination */
         ConnectorProbe: {
@@ -3883,6 +3899,8 @@ export interface components {
             fields: components["schemas"]["ChangedField"][];
             /** @description What it means for runs, state and tables */
             effects: string[];
+            /** @description With schemas: of the pipelines that read something else */
+            schemas?: components["schemas"]["SchemaOutlook"][];
         };
         PostgresDestination: {
             /**
@@ -4748,6 +4766,19 @@ export interface components {
             timezone: string | null;
             /** @description The next five times, in UTC */
             next_times: string[];
+        };
+        SchemaOutlook: {
+            pipeline: string;
+            /** @description Why the source did not answer */
+            problem: string | null;
+            /** @description After the choice of columns, at most 200. Null: only reading would tell, or there was no answer */
+            columns: {
+                name: string;
+                /** @description A column type of the platform */
+                type: string;
+            }[] | null;
+            /** @description From what the last run read, at most 200. Null: there was none, or it loaded into another target */
+            differences: components["schemas"]["ColumnDifference"][] | null;
         };
         ServiceVersion: {
             /** @description Such as 1.2.0 */

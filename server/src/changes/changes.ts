@@ -8,6 +8,7 @@
 import type { ValidationResult } from '../cell/validate.ts'
 import { type CellServices, validateSource } from '../connections/custom-sources.ts'
 import { type ManifestValidation, validateManifest } from '../connections/manifests.ts'
+import type { ProbeServices } from '../connections/probes.ts'
 import { findSettingsFaults } from '../connectors/settings/settings.ts'
 import { DEADLOCK, isDatabaseError, lockForTransaction, type Queryable, raw, sql } from '../database/database.ts'
 import { AppError } from '../errors.ts'
@@ -23,6 +24,7 @@ import { type Current, mayRead, readBase, readCurrent } from './current.ts'
 import { attachEffects, describeEffects, findAffected, lookAhead } from './effects.ts'
 import { type Action, findSteps, type Step } from './plan.ts'
 import { type Problem, pointerTo, problemsOf, publish, readFaults, refuseAll } from './problems.ts'
+import { askSources, findQuestions, type Question, type SchemaOutlook } from './schemas.ts'
 import { type DesiredObjects, frameOf, KINDS, type Kind, wordOf } from './shape.ts'
 
 export interface ChangesInput {
@@ -32,6 +34,8 @@ export interface ChangesInput {
   base?: string
   /** The name of the only domain to change. */
   domain?: string
+  /** Of a plan: also ask sources for their columns. */
+  schemas?: boolean
 }
 
 interface Change {
@@ -40,6 +44,8 @@ interface Change {
   action: Action
   fields: ChangedField[]
   effects: string[]
+  /** If sources were asked: of the pipelines whose columns may be others. */
+  schemas?: SchemaOutlook[]
 }
 
 export interface ChangesAnswer {
@@ -49,7 +55,7 @@ export interface ChangesAnswer {
   applied: boolean
 }
 
-export type ChangeServices = Stores & CellServices
+export type ChangeServices = Stores & CellServices & ProbeServices
 
 /** Of this process: each holds a whole organization in memory. */
 const gate = createGate({
@@ -71,11 +77,19 @@ export async function changeOrganization(
   signal: AbortSignal,
 ): Promise<ChangesAnswer> {
   const leave = await gate.enter(actor.organization_id, signal)
-  try {
-    return await change(services, actor, input, signal)
-  } finally {
-    leave()
-  }
+  const { answer, questions } = await change(services, actor, input, signal).finally(leave)
+  if (questions.length === 0) return answer
+  const outlooks = await askSources(services, actor, questions, signal)
+  const changes = answer.changes.map((each, index) => {
+    const schemas = outlooks.get(index)
+    return schemas ? { ...each, schemas } : each
+  })
+  return { ...answer, changes }
+}
+
+interface Outcome {
+  answer: ChangesAnswer
+  questions: Question[]
 }
 
 async function change(
@@ -83,7 +97,7 @@ async function change(
   actor: Actor,
   input: ChangesInput,
   signal: AbortSignal,
-): Promise<ChangesAnswer> {
+): Promise<Outcome> {
   const { desired, problems: malformed } = readObjects(input.objects)
   const current = await readCurrent(services, actor)
   if (input.base !== undefined && input.base !== current.base) throw stale()
@@ -94,7 +108,15 @@ async function change(
   requireFew(found.steps)
   const code = await checkCode(services, actor, { steps: found.steps, desired }, signal)
   const problems = [...malformed, ...findUnreadable(actor, desired), ...found.problems, ...code.problems]
-  const plan = { ...code, current, desired, steps: found.steps, problems, isTrial: input.dry_run ?? false }
+  const plan = {
+    ...code,
+    current,
+    desired,
+    steps: found.steps,
+    problems,
+    isTrial: input.dry_run ?? false,
+    schemas: input.schemas ?? false,
+  }
   for (let tries = 1; ; tries++) {
     try {
       return await carryOutPlan(services, actor, plan)
@@ -121,16 +143,18 @@ interface Plan {
   checked: Map<number, ValidationResult | ManifestValidation>
   failed: Set<string>
   isTrial: boolean
+  schemas: boolean
 }
 
 class Undo extends Error {}
 
-async function carryOutPlan(services: ChangeServices, actor: Actor, plan: Plan): Promise<ChangesAnswer> {
+async function carryOutPlan(services: ChangeServices, actor: Actor, plan: Plan): Promise<Outcome> {
   const { current, steps, isTrial } = plan
   const affected = findAffected(current, steps)
   const ids = affected.map(({ id }) => id)
   const place = { box: services.box, organization_id: actor.organization_id }
   let answer: ChangesAnswer | undefined
+  let questions: Question[] = []
   const work = async (tx: Queryable) => {
     await lockForTransaction(tx, `changes ${actor.organization_id}`)
     await lockRows(tx, actor, steps)
@@ -139,13 +163,17 @@ async function carryOutPlan(services: ChangeServices, actor: Actor, plan: Plan):
     const { db: _, ...stores } = services
     const given = { ...plan, stores, actor, failed: new Set(plan.failed) }
     const problems = [...plan.problems, ...(await carryOut(tx, given, steps))]
-    const effects = await describeEffects(tx, before, await lookAhead(tx, place, ids))
+    const after = await lookAhead(tx, place, ids)
+    const effects = await describeEffects(tx, before, after)
     answer = {
       changes: describeSteps(plan, attachEffects(steps, affected, effects)),
       problems: publish(problems),
       base: isTrial ? current.base : await readBase(tx, actor),
       applied: !isTrial,
     }
+    // Without problems the caller may do all of it, so also have the sources read.
+    if (isTrial && plan.schemas && problems.length === 0)
+      questions = await findQuestions(tx, { actor, place, steps, affected, before, after })
     if (!isTrial && problems.length > 0) throw refuseAll(problems)
     if (isTrial) throw new Undo('A plan is not committed')
   }
@@ -153,7 +181,7 @@ async function carryOutPlan(services: ChangeServices, actor: Actor, plan: Plan):
     if (!(error instanceof Undo)) throw error
   })
   forgetTotal(actor.organization_id)
-  return answer!
+  return { answer: answer!, questions }
 }
 
 const stale = () =>

@@ -22,7 +22,7 @@ interface Outlook {
 
 export type Outlooks = ReadonlyMap<string, Outlook>
 
-interface Place {
+export interface Place {
   box: SecretBox
   organization_id: string
 }
@@ -147,7 +147,7 @@ export function attachEffects(
   })
 }
 
-const uses = (pipeline: CurrentPipeline, { kind, id, name }: Step): boolean =>
+export const uses = (pipeline: CurrentPipeline, { kind, id, name }: Step): boolean =>
   kind === 'connections'
     ? pipeline.saved_source_id === id || pipeline.saved_destination_id === id
     : kind === 'sources' && pipeline.source_name === name

@@ -166,10 +166,11 @@ ${exampleOf('sluice export .', 'sluice export --domain Sales sales')}`,
   {
     name: 'plan',
     parameters: ['DIR'],
-    flags: ['--prune', '--markdown'],
+    flags: ['--prune', '--markdown', '--no-schemas'],
     options: { '--domain': 'NAME', '--env-file': 'FILE' },
     about: 'show what sluice apply would change, and everything wrong with the files',
-    details: `Exit code 0: nothing to do. 2: there are changes. 1: there are problems.
+    details: `Sources that are read in another way are asked for their columns; --no-schemas does not ask them.
+Exit code 0: nothing to do. 2: there are changes. 1: there are problems.
 
 ${exampleOf('sluice plan .', 'sluice plan --prune --markdown . > comment.md')}`,
     usageCode: 1,
@@ -178,7 +179,7 @@ ${exampleOf('sluice plan .', 'sluice plan --prune --markdown . > comment.md')}`,
   {
     name: 'apply',
     parameters: ['DIR'],
-    flags: ['--prune', '--yes'],
+    flags: ['--prune', '--yes', '--no-schemas'],
     options: { '--domain': 'NAME', '--env-file': 'FILE' },
     about: 'change the organization to what the files in a folder describe',
     details: `It shows the plan and asks; --yes does not ask. --prune deletes what no file describes.

@@ -139,6 +139,26 @@ export async function describeEach(
   return { success: true, message: '', streams: [...streams], descriptions }
 }
 
+/** Describes the stream of a source that is complete already. Its credentials may be stored nowhere. */
+export async function describeResolved(
+  services: ProbeServices,
+  actor: Actor,
+  source: ResolvedSource,
+  signal: AbortSignal,
+): Promise<{ problem: string | null; description?: Answers['describe']['descriptions'][number] | undefined }> {
+  const { name, stream, authentication, config, custom } = source
+  const code = custom ? { code: custom.code, streams: [stream], language: custom.language } : null
+  const probed: Probed = {
+    endpoint: { type: 'source', name, authentication, config, custom: code },
+    streams: [stream],
+    redact: createRedact(secretsOf({ source, destination: NOTHING })),
+    tokens: openUnstoredTokens(),
+  }
+  const call: ProbeCall<'describe'> = { kind: 'describe', probed, more: { wanted: [stream] } }
+  const { result, say } = await callExecutor(services, actor, call, signal)
+  return result.ok ? { problem: null, description: result.answer.descriptions[0] } : { problem: say(result.message) }
+}
+
 /** One side of a config, complete, and what redacts its secrets. */
 interface Probed {
   endpoint: ProbedEndpoint

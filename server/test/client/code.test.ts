@@ -20,7 +20,9 @@ async function keyOf(person: Person): Promise<string> {
 }
 
 async function sluice(key: string, args: string[], env: Record<string, string> = {}) {
-  const started = startProgram(process.execPath, [MAIN, ...args], {
+  // Their sources are nowhere.
+  const more = ['plan', 'apply'].includes(args[0]!) ? ['--no-schemas'] : []
+  const started = startProgram(process.execPath, [MAIN, ...args, ...more], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', HOME: root, SLUICE_URL: url, SLUICE_API_KEY: key, NO_COLOR: '1', ...env },
   })

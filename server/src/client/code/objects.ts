@@ -19,12 +19,28 @@ export interface ChangedField {
   secret: boolean
 }
 
+export interface ColumnDifference {
+  name: string
+  change: 'added' | 'removed' | 'type'
+  before: string | null
+  after: string | null
+  effect: string
+}
+
+export interface SchemaOutlook {
+  pipeline: string
+  problem: string | null
+  columns: { name: string; type: string }[] | null
+  differences: ColumnDifference[] | null
+}
+
 export interface Change {
   kind: string
   name: string
   action: 'create' | 'change' | 'replace' | 'delete'
   fields: ChangedField[]
   effects: string[]
+  schemas?: SchemaOutlook[]
 }
 
 export interface Plan {

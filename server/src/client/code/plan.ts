@@ -63,7 +63,8 @@ async function makePlan(folder: string, options: Options): Promise<Planned> {
       prune: options['--prune'] !== undefined && read.problems.length === 0,
       ...(options['--domain'] !== undefined && { domain: options['--domain'] }),
     }
-    const plan = await service.call<Plan>('POST', '/api/changes', { ...request, dry_run: true })
+    const schemas = options['--no-schemas'] === undefined
+    const plan = await service.call<Plan>('POST', '/api/changes', { ...request, dry_run: true, schemas })
     return {
       service,
       read,

@@ -2,7 +2,7 @@
 
 import { cleanLine } from '../clean.ts'
 import type { Output, Part, Styled } from '../output.ts'
-import type { Change, ChangedField, Plan } from './objects.ts'
+import type { Change, ChangedField, ColumnDifference, Plan, SchemaOutlook } from './objects.ts'
 import type { LocatedProblem } from './read-folder.ts'
 
 const SIGNS = { create: '+', change: '~', replace: '±', delete: '-' } as const
@@ -15,14 +15,46 @@ const STYLES: Record<Change['action'], Styled['style']> = {
 const WORDS = { create: 'create', change: 'change', replace: 'replace', delete: 'delete' } as const
 
 export function showPlan(output: Output, { changes }: Pick<Plan, 'changes'>): void {
-  for (const { action, kind, name, fields, effects } of changes) {
+  for (const { action, kind, name, fields, effects, schemas = [] } of changes) {
     output.line({ style: STYLES[action], text: `${SIGNS[action]} ${kind} ` }, { style: 'bold', text: name })
     for (const field of fields) output.line(`    ${field.path}: `, ...describeField(field))
     for (const effect of effects) output.line({ style: 'cyan', text: `    → ${effect}` })
+    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, kind)))
+      output.line({ style: SCHEMA_STYLES[sign], text: `    ${sign} ${text}` })
   }
   output.line(
     changes.length === 0 ? 'Nothing to do: the organization is as the files describe it.' : `${sumUp(changes)}.`,
   )
+}
+
+const SCHEMA_SIGNS = { added: '+', removed: '-', type: '~' } as const
+type SchemaSign = (typeof SCHEMA_SIGNS)[ColumnDifference['change']] | '?' | '='
+const SCHEMA_STYLES: Record<SchemaSign, Styled['style']> = {
+  '+': 'green',
+  '-': 'red',
+  '~': 'yellow',
+  '?': 'dim',
+  '=': 'dim',
+}
+const MOST_COLUMNS = 10
+
+/** A line per column that differs, or one that says why nothing is known. */
+function describeSchema(
+  { pipeline, problem, columns, differences }: SchemaOutlook,
+  kind: string,
+): { sign: SchemaSign; text: string }[] {
+  const of = kind === 'pipeline' ? '' : `'${pipeline}': `
+  if (problem !== null) return [{ sign: '?', text: `${of}columns unknown: ${problem}` }]
+  if (columns === null) return [{ sign: '?', text: `${of}columns unknown: only reading the stream tells` }]
+  if (differences === null) {
+    const shown = columns.slice(0, MOST_COLUMNS).map(({ name, type }) => `${name} ${type}`)
+    const rest = columns.length > shown.length ? [`and ${columns.length - shown.length} more`] : []
+    return [{ sign: '=', text: `${of}columns: ${[...shown, ...rest].join(', ')}` }]
+  }
+  return differences.map(({ name, change, before, after, effect }) => {
+    const types = [before, after].filter((type) => type !== null).join(' → ')
+    return { sign: SCHEMA_SIGNS[change], text: `${of}column ${name} ${types}: ${effect}` }
+  })
 }
 
 function describeField({ path, before, after, secret }: ChangedField): Part[] {
@@ -64,10 +96,12 @@ export function toMarkdown({ changes }: Pick<Plan, 'changes'>, problems: readonl
     return `${lines.join('\n').trimEnd()}\n`
   }
   lines.push(`**${sumUp(changes)}**`, '')
-  for (const { action, kind, name, fields, effects } of changes) {
+  for (const { action, kind, name, fields, effects, schemas = [] } of changes) {
     lines.push(`- ${WORDS[action]} ${kind} ${code(name)}`)
     for (const field of fields) lines.push(`  - ${code(field.path)}: ${describeFieldInMarkdown(field)}`)
     for (const effect of effects) lines.push(`  - ⚠ ${code(effect)}`)
+    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, kind)))
+      lines.push(`  - ${code(`${sign} ${text}`)}`)
   }
   return `${lines.join('\n')}\n`
 }

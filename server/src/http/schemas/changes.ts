@@ -33,6 +33,13 @@ export const ChangesRequest = Type.Object({
     description: 'Of the plan: if the organization has changed since, nothing is changed (409)',
   }),
   domain: Type.Optional({ ...Name, description: 'Only this domain and its pipelines are concerned, also by prune' }),
+  schemas: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'With dry_run: also ask the sources of pipelines that read something else which columns they have now. Takes up to a minute',
+    }),
+  ),
 })
 
 export const ChangedField = Type.Object({
@@ -42,12 +49,39 @@ export const ChangedField = Type.Object({
   secret: Type.Boolean({ description: 'It is a secret: only that it changes is told' }),
 })
 
+const ColumnTypeName = Type.String({ description: 'A column type of the platform' })
+export const ColumnDifference = Type.Object({
+  name: Type.String(),
+  change: Type.Enum(['added', 'removed', 'type']),
+  before: Nullable(ColumnTypeName),
+  after: Nullable(ColumnTypeName),
+  effect: Type.String({ description: 'What it means for the target' }),
+})
+
+export const SchemaOutlook = Type.Object({
+  pipeline: Type.String(),
+  problem: Nullable(Type.String({ description: 'Why the source did not answer' })),
+  columns: Nullable(
+    Type.Array(Type.Object({ name: Type.String(), type: ColumnTypeName }), {
+      description: 'After the choice of columns, at most 200. Null: only reading would tell, or there was no answer',
+    }),
+  ),
+  differences: Nullable(
+    Type.Array(ColumnDifference, {
+      description: 'From what the last run read, at most 200. Null: there was none, or it loaded into another target',
+    }),
+  ),
+})
+
 export const PlannedChange = Type.Object({
   kind: Type.Enum(['domain', 'source', 'connection', 'pipeline']),
   name: Type.String(),
   action: Type.Enum(['create', 'change', 'replace', 'delete']),
   fields: Type.Array(ChangedField),
   effects: Type.Array(Type.String(), { description: 'What it means for runs, state and tables' }),
+  schemas: Type.Optional(
+    Type.Array(SchemaOutlook, { description: 'With schemas: of the pipelines that read something else' }),
+  ),
 })
 
 export const ChangesProblem = Type.Object({
