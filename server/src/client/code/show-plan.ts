@@ -19,7 +19,7 @@ export function showPlan(output: Output, { changes }: Pick<Plan, 'changes'>): vo
     output.line({ style: STYLES[action], text: `${SIGNS[action]} ${kind} ` }, { style: 'bold', text: name })
     for (const field of fields) output.line(`    ${field.path}: `, ...describeField(field))
     for (const effect of effects) output.line({ style: 'cyan', text: `    → ${effect}` })
-    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, kind)))
+    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, { kind, action })))
       output.line({ style: SCHEMA_STYLES[sign], text: `    ${sign} ${text}` })
   }
   output.line(
@@ -38,15 +38,16 @@ const SCHEMA_STYLES: Record<SchemaSign, Styled['style']> = {
 }
 const MOST_COLUMNS = 10
 
-/** A line per column that differs, or one that says why nothing is known. */
+/** A line per column that differs, or one that says why nothing is known; of a new pipeline one with its columns. */
 function describeSchema(
   { pipeline, problem, columns, differences }: SchemaOutlook,
-  kind: string,
+  { kind, action }: Pick<Change, 'kind' | 'action'>,
 ): { sign: SchemaSign; text: string }[] {
   const of = kind === 'pipeline' ? '' : `'${pipeline}': `
   if (problem !== null) return [{ sign: '?', text: `${of}columns unknown: ${problem}` }]
   if (columns === null) return [{ sign: '?', text: `${of}columns unknown: only reading the stream tells` }]
   if (differences === null) {
+    if (action !== 'create') return []
     const shown = columns.slice(0, MOST_COLUMNS).map(({ name, type }) => `${name} ${type}`)
     const rest = columns.length > shown.length ? [`and ${columns.length - shown.length} more`] : []
     return [{ sign: '=', text: `${of}columns: ${[...shown, ...rest].join(', ')}` }]
@@ -100,7 +101,7 @@ export function toMarkdown({ changes }: Pick<Plan, 'changes'>, problems: readonl
     lines.push(`- ${WORDS[action]} ${kind} ${code(name)}`)
     for (const field of fields) lines.push(`  - ${code(field.path)}: ${describeFieldInMarkdown(field)}`)
     for (const effect of effects) lines.push(`  - ⚠ ${code(effect)}`)
-    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, kind)))
+    for (const { sign, text } of schemas.flatMap((schema) => describeSchema(schema, { kind, action })))
       lines.push(`  - ${code(`${sign} ${text}`)}`)
   }
   return `${lines.join('\n')}\n`
