@@ -133,11 +133,13 @@ function fish(commands: readonly Command[]): string {
       .split(' ')
       .map((word) => `__fish_seen_subcommand_from ${word}`)
       .join('; and ')
-    const { flags = [], options = {} } = command
+    const { flags = [], options = {}, aliases = {} } = command
     for (const option of [...flags, ...Object.keys(options)]) {
       const value = Object.hasOwn(options, option) ? (options[option] === 'FILE' ? ' -r -F' : ' -x') : ''
-      lines.push(`complete -c sluice -n '${seen}' -l ${option.slice(2)}${value}`)
+      const short = Object.keys(aliases).find((alias) => aliases[alias] === option)
+      lines.push(`complete -c sluice -n '${seen}'${short ? ` -s ${short.slice(1)}` : ''} -l ${option.slice(2)}${value}`)
     }
   }
+  lines.push("complete -c sluice -s h -l help -d 'show the usage, with an example'")
   return `# fish: sluice completion fish | source\n${lines.join('\n')}`
 }

@@ -57,7 +57,7 @@ test('a misspelled query parameter is refused, also where a route has none', asy
   )
   assert.equal(await refuse('GET', '/api/auth/me?x=1'), 'x: unknown query parameter; this route takes none')
   assert.equal(
-    await refuse('GET', `/api/pipelines/${NOWHERE}?full=true`),
+    await refuse('GET', `/api/pipelines/${NOWHERE}/state?full=true`),
     'full: unknown query parameter; this route takes none',
   )
   assert.equal(
