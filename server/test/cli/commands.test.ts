@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -46,6 +46,17 @@ test('the launcher switches to Node 24 if the node on the path is an old one', a
   assert.match(stdout, /^Usage: sluice <command>$/m)
   const version = await run(bin, ['--version'], { env: { PATH: `${fakes}:/usr/bin:/bin` } })
   assert.match(version.stdout, /^\d+\.\d+\.\d+\n$/)
+})
+
+test('a command that ends soon does not start the node on the path, if npm has installed one', async () => {
+  const fakes = mkdtempSync(path.join(tmpdir(), 'sluice-no-node-'))
+  after(() => rmSync(fakes, { recursive: true, force: true }))
+  writeFileSync(path.join(fakes, 'node'), '#!/bin/sh\nexit 9\n', { mode: 0o755 })
+  const link = path.join(fakes, 'sluice')
+  symlinkSync(path.join(root, 'server/bin/sluice'), link)
+  const env = { PATH: `${fakes}:/usr/bin:/bin` }
+  assert.match((await run(link, ['whoami', '--help'], { env })).stdout, /^sluice whoami /)
+  await assert.rejects(run(link, ['worker', '--help'], { env }), { code: 9 })
 })
 
 test('anything unknown is refused with the nearest known word, and exit code 2', async () => {
