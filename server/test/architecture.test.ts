@@ -58,6 +58,7 @@ const ORDER = [
   'backup',
   'runs',
   'webhooks',
+  'alerts',
   'pipelines',
   'connections',
   'identity',

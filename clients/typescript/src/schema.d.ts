@@ -1393,6 +1393,106 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Alerts of the organization
+         * @description Needs the permission `webhooks:write`.
+         */
+        get: operations["getAlerts"];
+        put?: never;
+        /**
+         * Create an alert
+         * @description Tells people once when something begins, and once when it is over. docs/alerts.md says what each event means.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        post: operations["postAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/alerts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An alert
+         * @description Needs the permission `webhooks:write`.
+         */
+        get: operations["getAlertsById"];
+        /**
+         * Change an alert
+         * @description Only what is given changes; null clears. After a change of what it watches, or of `enabled`, it starts anew: what it has told of is over without a message.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        put: operations["putAlertsById"];
+        post?: never;
+        /**
+         * Delete an alert and its deliveries
+         * @description Needs the permission `webhooks:write`.
+         */
+        delete: operations["deleteAlertsById"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/alerts/{id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an alert has sent, and what became of it
+         * @description Newest first. Finished deliveries are kept for 30 days.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        get: operations["getAlertsByIdDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/alerts/{id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test of an alert
+         * @description Queues a message, which is sent at once, in quiet hours too; the list of deliveries tells whether it arrived.
+         *
+         *     Needs the permission `webhooks:write`.
+         */
+        post: operations["postAlertsByIdTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/connectors/sources": {
         parameters: {
             query?: never;
@@ -2250,6 +2350,82 @@ export interface components {
             };
             organization: components["schemas"]["Organization"];
         };
+        Alert: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** Format: uuid */
+            domain_id: string | null;
+            /** Format: uuid */
+            pipeline_id: string | null;
+            on: ("failed" | "recovered" | "late" | "row_count" | "schema_changed")[];
+            late_after_minutes: number | null;
+            min_records: number | null;
+            max_records: number | null;
+            /** @description Where it is sent: `{"type": "slack", "url": …}` or `{"type": "email", "to": [ … ]}` */
+            channel: {
+                /** @enum {string} */
+                type: "slack" | "email";
+                /** @description With slack: an incoming webhook. Shown with a mask, which may be sent back */
+                url?: string;
+                /** @description With email: members of the organization */
+                to?: string[];
+            } | null;
+            /** @description Nothing is sent from `from` to `to`, which may be after midnight. What happens then is sent at their end, unless it is over by then */
+            quiet_hours: {
+                from: string;
+                to: string;
+                /** @description Such as Europe/Berlin */
+                time_zone: string;
+                /** @description On which they begin. Absent: every day */
+                days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+            } | null;
+            enabled: boolean;
+            /** @description How many problems of pipelines it has told of that are not over */
+            open_incidents: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string | null;
+        };
+        /** @description Where it is sent: `{"type": "slack", "url": …}` or `{"type": "email", "to": [ … ]}` */
+        AlertChannel: {
+            /** @enum {string} */
+            type: "slack" | "email";
+            /** @description With slack: an incoming webhook. Shown with a mask, which may be sent back */
+            url?: string;
+            /** @description With email: members of the organization */
+            to?: string[];
+        };
+        AlertDelivery: {
+            /**
+             * Format: uuid
+             * @description The same at every attempt; also sent as X-Sluice-Delivery
+             */
+            id: string;
+            /** Format: uuid */
+            alert_id: string;
+            /** Format: uuid */
+            incident_id: string | null;
+            /** @enum {string} */
+            event: "failed" | "recovered" | "late" | "row_count" | "schema_changed" | "test";
+            payload: {
+                [key: string]: unknown;
+            };
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            attempts: number;
+            /** Format: date-time */
+            next_attempt_at: string | null;
+            /** @description Of the last attempt that was answered */
+            response_status: number | null;
+            /** @description Why it was not sent, or did not arrive */
+            error: string | null;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            finished_at: string | null;
+        };
         ApiKey: {
             /** Format: uuid */
             id: string;
@@ -2752,6 +2928,33 @@ export interface components {
         /** @description Generated if absent */
         CopyPipeline: {
             name?: string | null;
+        };
+        CreateAlert: {
+            name: string;
+            /** Format: uuid */
+            domain_id?: string | null;
+            /**
+             * Format: uuid
+             * @description Without this and `domain_id`: every pipeline
+             */
+            pipeline_id?: string | null;
+            on: ("failed" | "recovered" | "late" | "row_count" | "schema_changed")[];
+            /** @description With late: the time within which a run must succeed */
+            late_after_minutes?: number | null;
+            min_records?: number | null;
+            max_records?: number | null;
+            channel: components["schemas"]["AlertChannel"];
+            /** @description Nothing is sent from `from` to `to`, which may be after midnight. What happens then is sent at their end, unless it is over by then */
+            quiet_hours?: {
+                from: string;
+                to: string;
+                /** @description Such as Europe/Berlin */
+                time_zone: string;
+                /** @description On which they begin. Absent: every day */
+                days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+            } | null;
+            /** @description Absent: true */
+            enabled?: boolean;
         };
         CreateApiKey: {
             name: string;
@@ -4952,6 +5155,41 @@ export interface components {
             triggered_by: string;
             /** Format: date-time */
             created_at: string;
+        };
+        UpdateAlert: {
+            name?: string;
+            /** Format: uuid */
+            domain_id?: string | null;
+            /**
+             * Format: uuid
+             * @description Without this and `domain_id`: every pipeline
+             */
+            pipeline_id?: string | null;
+            on?: ("failed" | "recovered" | "late" | "row_count" | "schema_changed")[];
+            /** @description With late: the time within which a run must succeed */
+            late_after_minutes?: number | null;
+            min_records?: number | null;
+            max_records?: number | null;
+            /** @description Where it is sent: `{"type": "slack", "url": …}` or `{"type": "email", "to": [ … ]}` */
+            channel?: {
+                /** @enum {string} */
+                type: "slack" | "email";
+                /** @description With slack: an incoming webhook. Shown with a mask, which may be sent back */
+                url?: string;
+                /** @description With email: members of the organization */
+                to?: string[];
+            };
+            /** @description Nothing is sent from `from` to `to`, which may be after midnight. What happens then is sent at their end, unless it is over by then */
+            quiet_hours?: {
+                from: string;
+                to: string;
+                /** @description Such as Europe/Berlin */
+                time_zone: string;
+                /** @description On which they begin. Absent: every day */
+                days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+            } | null;
+            /** @description Absent: true */
+            enabled?: boolean;
         };
         UpdateCustomSource: {
             name?: string;
@@ -7393,6 +7631,220 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookDelivery"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAlerts: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAlert"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAlertsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putAlertsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateAlert"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alert"];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    deleteAlertsById: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done; no body */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["TooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getAlertsByIdDeliveries: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    /** @description How many there are in all, counted to 10000 at most */
+                    "X-Total-Count"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertDelivery"][];
+                };
+            };
+            400: components["responses"]["InvalidInput"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    postAlertsByIdTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AlertDelivery"];
                 };
             };
             400: components["responses"]["InvalidInput"];

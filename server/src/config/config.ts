@@ -61,6 +61,7 @@ export function readConfig(env: Record<string, string | undefined> = process.env
       problems.push('IDP_ISSUER: is not set; set it, or all of IDP_AUTHORIZE_URL, IDP_TOKEN_URL and IDP_USERINFO_URL')
   }
   checkBucketKeys(config, problems)
+  if (config.SMTP_URL && !config.SMTP_FROM) problems.push('SMTP_FROM: is not set; it is required with SMTP_URL')
   if (problems.length > 0) throw new ConfigError(problems)
 
   config.DATA_DIR = path.resolve(config.DATA_DIR)

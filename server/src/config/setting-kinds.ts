@@ -127,6 +127,30 @@ export const allowList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
   },
 }
 
+const DOMAIN = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/
+
+export const domainList: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
+  allowed: 'a comma separated list of domains',
+  parse(value) {
+    const domains = list.parse(value.toLowerCase())
+    const wrong = domains.filter((domain) => !DOMAIN.test(domain))
+    if (wrong.length > 0)
+      throw new Refused(`${domainList.allowed} (${wrong.map((domain) => `"${domain}"`).join(', ')} is not a domain)`)
+    return domains
+  },
+}
+
+const ADDRESS = '[^\\s@<>,;:"()]+@[^\\s@<>,;:"()]+'
+const SENDER = new RegExp(`^([^<>\\p{Cc}]*<${ADDRESS}>|${ADDRESS})$`, 'u')
+
+export const sender: Pick<Setting<string>, 'parse' | 'allowed'> = {
+  allowed: 'an address, alone or as Name <address>',
+  parse(value) {
+    if (!SENDER.test(value)) throw new Refused(sender.allowed)
+    return value
+  },
+}
+
 /** A key is 32 bytes in hex or base64, or a long text that is hashed to one. */
 export const keyRing: Pick<Setting<string[]>, 'parse' | 'allowed'> = {
   allowed: 'a comma separated list of keys of at least 32 characters; the first one encrypts, all of them decrypt',

@@ -8,12 +8,14 @@ import {
   atLeast,
   classList,
   databaseUrl,
+  domainList,
   integer,
   keyRing,
   moduleList,
   oneOf,
   optional,
   type Setting,
+  sender,
   text,
   url,
 } from './setting-kinds.ts'
@@ -115,6 +117,22 @@ export const settings = {
     ...allowList,
     default: [] as string[],
     about: 'Private CIDRs, host names and host:port that connectors and tenant code may reach.',
+  },
+  SMTP_URL: {
+    ...optional(url('smtp:', 'smtps:')),
+    secret: true,
+    about:
+      'Mail server for alerts by e-mail, such as smtp://user:password@mail.example.com:587. smtps uses TLS from the start; smtp upgrades to it where the server can, and always if there is a password. Without it there are no alerts by e-mail.',
+  },
+  SMTP_FROM: {
+    ...optional(sender),
+    about: 'Sender of these mails, such as `Sluice <alerts@example.com>`. Required with SMTP_URL.',
+  },
+  ALERT_EMAIL_DOMAINS: {
+    ...domainList,
+    default: [] as string[],
+    about:
+      'Domains whose addresses alerts may be sent to, such as example.com, besides those of members of the organization.',
   },
   WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes concurrently.' },
   ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Concurrent runs of one organization.' },

@@ -16,6 +16,7 @@ export const SEALED_COLUMNS = [
   { table: 'pipelines', column: 'config_box' },
   { table: 'runs', column: 'config_box' },
   { table: 'webhooks', column: 'secret_box' },
+  { table: 'alerts', column: 'channel_box' },
   { table: 'used_configs', column: 'config_box' },
 ] as const
 

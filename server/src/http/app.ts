@@ -16,6 +16,7 @@ import { closeSchemas } from './known-fields.ts'
 import { answerOtherMethods } from './methods.ts'
 import { describeApi } from './openapi.ts'
 import { logRequests, makeRequestLogger } from './request-log.ts'
+import { alertRoutes } from './routes/alerts.ts'
 import { apiKeyRoutes } from './routes/api-keys.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
@@ -107,6 +108,7 @@ export async function createApp(services: Services): Promise<App> {
     apiKeyRoutes(routes, services)
     auditRoutes(routes, services)
     webhookRoutes(routes, services)
+    alertRoutes(routes, services)
     connectorRoutes(routes, services)
     savedConnectorRoutes(routes, services)
     customSourceRoutes(routes, services)

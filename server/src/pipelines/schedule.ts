@@ -69,10 +69,15 @@ export function checkSchedule(schedule: string, timezone: string | null, now: Da
 }
 
 export function checkTimezone(timezone: string): void {
-  if (isTimezone(timezone)) return
+  const fault = findTimezoneFault(timezone)
+  if (fault !== null) throw new AppError('invalid_input', `timezone: ${fault}`)
+}
+
+export function findTimezoneFault(timezone: string): string | null {
+  if (isTimezone(timezone)) return null
   const near = nearest(timezone, Intl.supportedValuesOf('timeZone'))
   const hint = near === null ? 'use a name like Europe/Berlin or America/New_York' : `did you mean '${near}'?`
-  throw new AppError('invalid_input', `timezone: there is no time zone '${timezone}'; ${hint}`)
+  return `there is no time zone '${timezone}'; ${hint}`
 }
 
 /** Only IANA names: an offset such as +02:00 has no daylight saving time. */

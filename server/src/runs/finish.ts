@@ -2,6 +2,7 @@
  * How an attempt ends. Each function is one statement around a conditional update that names the attempt; false means
  * that the run was no longer ours (cancelled, or taken over) and nothing changed.
  */
+import { noteRunInAlerts } from '../alerts/incidents.ts'
 import { sumStored } from '../blobs/parts.ts'
 import { isConverted, outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
@@ -155,7 +156,7 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
   const row = await db.first<Claim>(sql`
     WITH done AS (${update} RETURNING id, organization_id, pipeline_id, seq, status, triggered_by, error, started_at, finished_at, records_written),
     queued AS (${queueRunEvents})${also}
-    SELECT e.*, CASE WHEN EXISTS (SELECT 1 FROM queued) THEN pg_notify(${CHANNEL}, 'delivery') END${stop}
+    SELECT e.*, CASE WHEN EXISTS (SELECT 1 FROM queued) THEN pg_notify(${CHANNEL}, 'delivery') END${stop}, ${noteRunInAlerts}
       FROM done d
      CROSS JOIN LATERAL end_run(d.id, d.pipeline_id, ${log?.line_count ?? 0}, ${log?.lines ?? ''},
        ${request?.worker ?? ''}, ${request?.free ?? 0}, ${request?.perOrganization ?? 0}, ${request?.leaseSeconds ?? 0}, ${request?.after ?? null}) e`)

@@ -1,7 +1,8 @@
 /**
- * The scheduler role: starts due pipelines, finds lost runs, delivers webhooks, cleans up. Any number may run in
+ * The scheduler role: starts due pipelines, finds lost runs, sends webhooks and alerts, cleans up. Any number may run in
  * parallel.
  */
+import { findLatePipelines } from '../alerts/late.ts'
 import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
 import type { Services } from '../services.ts'
@@ -17,6 +18,7 @@ const LOOK_MS = 2000
 /** A timer may fire a moment early. */
 const TIMER_MS = 2
 const CLEANUP_MS = 10_000
+const LATE_MS = 10_000
 const HOUR_MS = 3600 * 1000
 
 export interface Scheduler {
@@ -38,6 +40,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
       await readySkippedRuns(db.control)
       await cleanUpOften(services)
     }),
+    repeat(LATE_MS, () => findLatePipelines(db)),
     repeat(HOUR_MS, () => cleanUpHourly(services)),
   ]
 

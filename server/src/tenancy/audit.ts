@@ -29,6 +29,7 @@ export interface AuditedObject {
     | 'saved_connector'
     | 'custom_source'
     | 'webhook'
+    | 'alert'
     | 'pipeline_state'
   id: string | null
   details?: Record<string, Json>

@@ -1,28 +1,33 @@
 /**
- * Sends webhooks. One loop claims due deliveries and sleeps until it is notified, something falls due, or a slot
+ * Sends what is queued for webhooks and alerts. One loop claims due deliveries and sleeps until it is notified, something falls due, or a slot
  * becomes free; it also polls occasionally in case a notification was lost. Any number of processes may run it.
  */
 
 import type { Logger } from 'pino'
+import { removeOldIncidents } from '../alerts/incidents.ts'
+import { type AlertServices, sendAlert, type Unsent } from '../alerts/send.ts'
 import type { Database } from '../database/database.ts'
 import { CHANNEL, readMessage } from '../database/notifications.ts'
 import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import { lookUpAs } from '../egress/lookup.ts'
 import type { Egress } from '../egress/policy.ts'
+import { type Answer, unanswered } from '../egress/post-notice.ts'
 import { createWakeSignal } from '../wake-signal.ts'
 import {
   type ClaimedDelivery,
+  type ClaimedEvent,
   claimDeliveries,
+  holdDelivery,
   nextDueMs,
   noteDelivered,
-  noteDisabled,
+  noteDropped,
   noteFailed,
   noteRetry,
   releaseDelivery,
   removeOldDeliveries,
 } from './queue.ts'
-import { type Answer, sendDelivery, unanswered } from './request.ts'
+import { sendDelivery } from './request.ts'
 import { secretPlace } from './webhooks.ts'
 
 const IN_FLIGHT = 32
@@ -46,6 +51,7 @@ interface DeliveryServices {
   db: Database
   box: SecretBox
   egress: Egress
+  config: AlertServices['config']
   log: Logger
 }
 
@@ -65,7 +71,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
       .catch((error: Error) =>
         log.warn(
           { err: error, delivery_id: delivery.id },
-          'the result of a webhook delivery could not be saved; it will be sent again',
+          'the result of a delivery could not be saved; it will be sent again',
         ),
       )
       .then(() => {
@@ -88,7 +94,8 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
     if (performance.now() - cleanedUpAt > CLEANUP_MS) {
       cleanedUpAt = performance.now()
       const removed = await removeOldDeliveries(db)
-      if (removed > 0) log.info({ removed }, 'removed old webhook deliveries')
+      if (removed > 0) log.info({ removed }, 'removed old deliveries')
+      await removeOldIncidents(db)
     }
     return Math.min((await nextDueMs(db)) ?? LOOK_MS, LOOK_MS)
   }
@@ -96,7 +103,7 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
   const loop = async () => {
     while (!stopping) {
       const waitMs = await look().catch((error: Error) => {
-        log.warn({ err: error }, 'looking for webhook deliveries failed; trying again soon')
+        log.warn({ err: error }, 'looking for deliveries failed; trying again soon')
         return AFTER_FAULT_MS
       })
       await wakeSignal.wait(waitMs)
@@ -128,25 +135,34 @@ export async function startWebhookDeliveries(services: DeliveryServices): Promis
 }
 
 async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, signal: AbortSignal): Promise<void> {
-  const { db, box, egress, log } = services
+  const { db, log } = services
   const note = (act: () => Promise<number>) => retryWhileUnavailable(act)
-  if (!delivery.enabled) return void (await note(() => noteDisabled(db, delivery)))
-  let answer: Answer
+  const isAlert = delivery.alert_id !== null
+  if (!delivery.enabled) {
+    const reason = `The ${isAlert ? 'alert' : 'webhook'} was disabled before this was sent`
+    return void (await note(() => noteDropped(db, delivery, reason)))
+  }
+  let answer: Answer | Unsent
   try {
-    const secret = box.open<string>(secretPlace(delivery.organization_id, delivery.webhook_id), delivery.secret_box)
-    answer = await lookUpAs(delivery.organization_id, () => sendDelivery(egress, { ...delivery, secret }, signal))
+    answer = await (isAlert ? sendAlert(services, delivery, signal) : sendEvent(services, delivery, signal))
   } catch (error) {
     if (signal.aborted) return void (await note(() => releaseDelivery(db, delivery)))
-    log.error({ err: error, delivery_id: delivery.id }, 'a webhook delivery could not be sent')
-    answer = unanswered(
-      error instanceof SecretLost ? `The signing secret cannot be decrypted. ${error.message}` : FAULT,
-      true,
-    )
+    log.error({ err: error, delivery_id: delivery.id }, 'a delivery could not be sent')
+    const lost = isAlert ? 'Where it is sent' : 'The signing secret'
+    answer = unanswered(error instanceof SecretLost ? `${lost} cannot be decrypted. ${error.message}` : FAULT, true)
   }
-  if (answer.arrived) await note(() => noteDelivered(db, delivery, answer.response_status))
+  if ('dropped' in answer) await note(() => noteDropped(db, delivery, answer.dropped))
+  else if ('held_ms' in answer) await note(() => holdDelivery(db, delivery, answer))
+  else if (answer.arrived) await note(() => noteDelivered(db, delivery, answer.response_status))
   else if (answer.again && delivery.attempts < MAX_ATTEMPTS)
     await note(() => noteRetry(db, delivery, answer, delayAfter(delivery.attempts, answer.retryAfterMs)))
   else await note(() => noteFailed(db, delivery, answer))
+}
+
+function sendEvent({ box, egress }: DeliveryServices, delivery: ClaimedEvent, signal: AbortSignal): Promise<Answer> {
+  const { organization_id, webhook_id, secret_box } = delivery
+  const secret = box.open<string>(secretPlace(organization_id, webhook_id), secret_box)
+  return lookUpAs(organization_id, () => sendDelivery(egress, { ...delivery, secret }, signal))
 }
 
 const FAULT = 'It was not sent because of an internal error; the service log has the cause'

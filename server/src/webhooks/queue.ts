@@ -1,17 +1,21 @@
 /**
- * The queue of webhook deliveries. A delivery is pending until it is delivered or given up, and `next_attempt_at` says when
+ * The queue of deliveries, to webhooks and of alerts. A delivery is pending until it is delivered or given up, and `next_attempt_at` says when
  * it is due. A claim increments `attempts` and moves that time past the longest possible request: that is its lease. A
  * sender that dies leaves a row that falls due again, so delivery is at least once. Every end names the attempt, so a sender
  * that was paused past its lease changes nothing.
  *
  *   pending    claim       attempts + 1, due again after the lease
  *   pending →  delivered   the receiver answered 2xx
- *   pending →  failed      the last attempt, a permanent refusal, or a webhook that was disabled meanwhile
+ *   pending →  failed      the last attempt, a permanent refusal, or something that is no longer worth sending
  *   pending    retry       due after the back-off
+ *   pending    hold        not now: attempts - 1, due later
  *   pending    release     the service stops: attempts - 1, due at once
  */
 
-import { type Database, lockForTransaction, type Queryable, type Statement, sql } from '../database/database.ts'
+import type { SentAlert } from '../alerts/send.ts'
+import { type Database, lockForTransaction, type Queryable, raw, type Statement, sql } from '../database/database.ts'
+import { countUpTo } from '../database/lists.ts'
+import { AppError } from '../errors.ts'
 import type { Json } from '../json/json.ts'
 
 const LEASE_SECONDS = 60
@@ -19,19 +23,28 @@ const KEPT_DAYS = 30
 const DISABLED_AFTER_DAYS = 3
 const REMOVED_AT_ONCE = 1000
 
-export interface ClaimedDelivery {
+interface Claimed {
   id: string
-  webhook_id: string
   organization_id: string
+  attempts: number
+  /** Of its webhook or alert. */
+  enabled: boolean
+}
+
+export interface ClaimedEvent extends Claimed {
+  webhook_id: string
+  alert_id: null
   event: string
   payload: Record<string, Json>
-  attempts: number
   created_at: string
   url: string
   secret_box: Buffer
-  enabled: boolean
   timestamp: number
 }
+
+export interface ClaimedAlert extends Claimed, SentAlert {}
+
+export type ClaimedDelivery = ClaimedEvent | ClaimedAlert
 
 export interface ClaimLimits {
   free: number
@@ -77,9 +90,10 @@ export function claimDeliveries(
           FROM held h WHERE d.id = h.id
         RETURNING d.*
       )
-      SELECT t.id, t.webhook_id, t.organization_id, t.event, t.payload, t.attempts, t.created_at, w.url, w.secret_box, w.enabled,
-             floor(extract(epoch FROM clock_timestamp()))::bigint AS timestamp
-        FROM taken t JOIN webhooks w ON w.id = t.webhook_id`)
+      SELECT t.id, t.webhook_id, t.alert_id, t.incident_id, t.organization_id, t.event, t.payload, t.attempts, t.created_at, w.url, w.secret_box,
+             coalesce(w.enabled, a.enabled) AS enabled, a.channel_box, a.quiet_hours, i.opened_at, i.closed_at,
+             floor(extract(epoch FROM clock_timestamp()))::bigint AS timestamp, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+        FROM taken t LEFT JOIN webhooks w ON w.id = t.webhook_id LEFT JOIN alerts a ON a.id = t.alert_id LEFT JOIN alert_incidents i ON i.id = t.incident_id`)
   })
 }
 
@@ -96,7 +110,7 @@ type DeliveryLease = Pick<ClaimedDelivery, 'id' | 'attempts'>
 export const noteDelivered = (
   db: Queryable,
   { id, attempts }: DeliveryLease,
-  responseStatus: number,
+  responseStatus: number | null,
 ): Promise<number> =>
   db.execute(sql`
     WITH noted AS (
@@ -146,16 +160,68 @@ export const noteFailed = (
     counted AS (${countFailure(error)})
     SELECT 1 FROM noted`)
 
-/** The webhook was disabled after the delivery was queued: nothing was sent, and nothing will be. */
-export const noteDisabled = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>
+/** Nothing was sent, and nothing will be: it was disabled, or is over, since the delivery was queued. */
+export const noteDropped = (db: Queryable, { id, attempts }: DeliveryLease, reason: string): Promise<number> =>
   db.execute(sql`
-    UPDATE webhook_deliveries SET status = 'failed', error = 'The webhook was disabled before this was sent', attempts = attempts - 1, finished_at = now()
+    UPDATE webhook_deliveries SET status = 'failed', error = ${reason}, attempts = attempts - 1, finished_at = now()
+     WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+export const holdDelivery = (
+  db: Queryable,
+  { id, attempts }: DeliveryLease,
+  { held_ms, error }: { held_ms: number; error: string | null },
+): Promise<number> =>
+  db.execute(sql`
+    UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = now() + make_interval(secs => ${held_ms / 1000}), error = ${error}
      WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
 
 export const releaseDelivery = (db: Queryable, { id, attempts }: DeliveryLease): Promise<number> =>
   db.execute(sql`
     UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = now()
      WHERE id = ${id} AND attempts = ${attempts} AND status = 'pending'`)
+
+/** Tests and repetitions are refused while this many deliveries wait; those of runs are not. */
+export const MAX_WAITING = 100
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
+
+/** A delivery as it is shown. */
+export interface AnyDelivery {
+  id: string
+  event: string
+  payload: Record<string, Json>
+  status: (typeof DELIVERY_STATUSES)[number]
+  attempts: number
+  next_attempt_at: string | null
+  response_status: number | null
+  error: string | null
+  created_at: string
+  finished_at: string | null
+}
+
+export const anyDeliveryColumns = sql`id, event, payload, status, attempts,
+  CASE WHEN status = 'pending' THEN next_attempt_at END AS next_attempt_at, response_status, error, created_at, finished_at`
+
+/** Requests of one webhook or alert are serialized; otherwise all would find the last place free. */
+export async function requireShortQueue(
+  tx: Queryable,
+  organizationId: string,
+  of: { webhook_id: string } | { alert_id: string },
+): Promise<void> {
+  const [what, column, id] =
+    'alert_id' in of ? ['alert', raw('alert_id'), of.alert_id] : ['webhook', raw('webhook_id'), of.webhook_id]
+  await lockForTransaction(tx, `${what} queue ${id}`)
+  const waiting = await countUpTo(
+    tx,
+    sql`SELECT 1 FROM webhook_deliveries WHERE organization_id = ${organizationId} AND ${column} = ${id} AND status = 'pending'`,
+    MAX_WAITING,
+  )
+  if (waiting >= MAX_WAITING)
+    throw new AppError(
+      'too_many_requests',
+      `${MAX_WAITING} deliveries of this ${what} are waiting to be sent; try again when some have ended, or disable it to give them up`,
+      { 'Retry-After': '60' },
+    )
+}
 
 /** Removes deliveries that ended long ago, in small batches. */
 export async function removeOldDeliveries(db: Queryable): Promise<number> {

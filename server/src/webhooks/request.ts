@@ -1,10 +1,8 @@
-/** One attempt of one delivery: the signed request, and the interpretation of its answer. */
-import type { Readable } from 'node:stream'
-import { type Egress, EgressFailed, EgressRefused } from '../egress/policy.ts'
-import { retryAfterMs } from '../egress/retry-after.ts'
+/** One attempt of one delivery to a webhook: the signed request. */
+import type { Egress } from '../egress/policy.ts'
+import { type Answer, postNotice } from '../egress/post-notice.ts'
 import { sign } from '../egress/signature.ts'
 import type { Json } from '../json/json.ts'
-import { VERSION } from '../version.ts'
 
 export interface SignedDelivery {
   id: string
@@ -18,99 +16,24 @@ export interface SignedDelivery {
   timestamp: number
 }
 
-export type Answer =
-  | { arrived: true; response_status: number }
-  | { arrived: false; response_status: number | null; error: string; again: boolean; retryAfterMs: number }
-
-const TIMEOUT_MS = 10_000
-const EXCERPT_CHARACTERS = 200
-/**
- * The maximum that is read of an answer: enough for an excerpt, and to keep the connection usable after an ordinary
- * one.
- */
-const EXCERPT_BYTES = 16 * 1024
-const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
-const GONE = 410
-
 /** The same bytes for every attempt. */
 const bodyOf = ({ id, event, payload, created_at }: SignedDelivery): string =>
   JSON.stringify({ id, event, created_at, ...payload })
 
 /** Throws if the signal was aborted, and for internal errors. */
-export async function sendDelivery(
+export function sendDelivery(
   egress: Pick<Egress, 'stream'>,
   delivery: SignedDelivery,
   signal: AbortSignal,
 ): Promise<Answer> {
+  const { url, secret, timestamp } = delivery
   const body = bodyOf(delivery)
-  try {
-    const answer = await egress.stream(delivery.url, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': `sluice/${VERSION}`,
-        'x-sluice-event': delivery.event,
-        'x-sluice-delivery': delivery.id,
-        'x-sluice-attempt': String(delivery.attempts),
-        'x-sluice-timestamp': String(delivery.timestamp),
-        'x-sluice-signature': sign(delivery.secret, delivery.timestamp, body),
-      },
-      body,
-      signal,
-      timeoutMs: TIMEOUT_MS,
-      maxRedirects: 0,
-    })
-    const { status } = answer
-    const excerpt = readExcerpt(answer.body, delivery.secret)
-    // Drained without waiting: the receiver has the event, and a drained body keeps the connection usable.
-    if (status >= 200 && status < 300) return { arrived: true, response_status: status }
-    return {
-      arrived: false,
-      response_status: status,
-      error: describeRefusal(status, await excerpt),
-      again: status !== GONE,
-      retryAfterMs: Math.min(retryAfterMs(answer) ?? 0, LONGEST_RETRY_AFTER_MS),
-    }
-  } catch (error) {
-    signal.throwIfAborted()
-    const refused = error instanceof EgressRefused
-    if (!refused && !(error instanceof EgressFailed)) throw error
-    return unanswered(capitalize(error.message), !refused)
+  const headers = {
+    'x-sluice-event': delivery.event,
+    'x-sluice-delivery': delivery.id,
+    'x-sluice-attempt': String(delivery.attempts),
+    'x-sluice-timestamp': String(timestamp),
+    'x-sluice-signature': sign(secret, timestamp, body),
   }
-}
-
-export const unanswered = (error: string, again: boolean): Answer => ({
-  arrived: false,
-  response_status: null,
-  error,
-  again,
-  retryAfterMs: 0,
-})
-
-const capitalize = (sentence: string) => sentence.charAt(0).toUpperCase() + sentence.slice(1)
-
-function describeRefusal(status: number, excerpt: string): string {
-  const redirected = status >= 300 && status < 400 ? '; redirects are not followed, give the final address' : ''
-  return `The receiver answered ${status}${redirected}${excerpt === '' ? '' : `: ${excerpt}`}`
-}
-
-/** The status decides. A body that cannot be read changes nothing, so this never throws. */
-async function readExcerpt(body: Readable, secret: string): Promise<string> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      bytes += chunk.length
-      if (bytes >= EXCERPT_BYTES) break
-    }
-  } catch {
-    // Cut off, too slow or badly compressed: what arrived is enough.
-  }
-  const text = Buffer.concat(chunks).toString('utf8').replaceAll(secret, '********')
-  return text
-    .replace(/[\s\p{Cc}\p{Cf}\ufffd]+/gu, ' ')
-    .trim()
-    .slice(0, EXCERPT_CHARACTERS)
-    .toWellFormed()
+  return postNotice(egress, { url, headers, body, secret }, signal)
 }

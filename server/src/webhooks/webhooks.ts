@@ -5,22 +5,22 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
-import { countUpTo, type Listed, type Paging, readList } from '../database/lists.ts'
+import { type Listed, type Paging, readList } from '../database/lists.ts'
 import { notifyRun } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
-import { type Egress, EgressRefused } from '../egress/policy.ts'
+import { checkReceiver } from '../egress/check-receiver.ts'
+import type { Egress } from '../egress/policy.ts'
 import { AppError, notFound } from '../errors.ts'
-import type { Json } from '../json/json.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { lockOwnRole } from '../tenancy/members.ts'
 import type { RunEvent } from './events.ts'
+import { type AnyDelivery, anyDeliveryColumns, requireShortQueue } from './queue.ts'
 
 /** Each end of a run writes one row per webhook. */
 export const MAX_WEBHOOKS = 50
+const SIGNED = 'the receiver identifies us by the signature'
 export const SHORTEST_SECRET = 16
-/** Tests and repetitions are refused while this many deliveries wait; those of runs are not. */
-export const MAX_WAITING = 100
 
 export interface WebhookRow {
   id: string
@@ -42,20 +42,9 @@ export interface WebhookInput {
   enabled?: boolean
 }
 
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
-
-export interface DeliveryRow {
-  id: string
+export interface DeliveryRow extends AnyDelivery {
   webhook_id: string
   event: RunEvent | 'test'
-  payload: Record<string, Json>
-  status: (typeof DELIVERY_STATUSES)[number]
-  attempts: number
-  next_attempt_at: string | null
-  response_status: number | null
-  error: string | null
-  created_at: string
-  finished_at: string | null
 }
 
 /** The services that these functions need. */
@@ -72,8 +61,7 @@ export const secretPlace = (organizationId: string, webhookId: string) => ({
 })
 
 const columns = sql`id, url, events, description, enabled, disabled_reason, created_at, updated_at`
-const deliveryColumns = sql`id, webhook_id, event, payload, status, attempts,
-  CASE WHEN status = 'pending' THEN next_attempt_at END AS next_attempt_at, response_status, error, created_at, finished_at`
+const deliveryColumns = sql`webhook_id, ${anyDeliveryColumns}`
 
 export const listWebhooks = (db: Queryable, actor: Actor, paging: Paging): Promise<Listed<WebhookRow>> =>
   readList(
@@ -96,7 +84,7 @@ export async function createWebhook(
   actor: Actor,
   input: WebhookInput,
 ): Promise<WebhookRow & { secret: string }> {
-  const url = checkAddress(egress, input.url)
+  const url = checkReceiver(egress, input.url, 'url', SIGNED)
   const secret = input.secret === undefined ? makeSecret() : checkSecret(input.secret)
   const id = randomUUID()
   const sealed = box.seal(secretPlace(actor.organization_id, id), secret)
@@ -130,7 +118,7 @@ export async function updateWebhook(
     value === undefined ? [] : [field],
   )
   if (given.length === 0) return readWebhook(db, actor, id)
-  const address = url === undefined ? null : checkAddress(egress, url).href
+  const address = url === undefined ? null : checkReceiver(egress, url, 'url', SIGNED).href
   const sealed = secret === undefined ? null : box.seal(secretPlace(actor.organization_id, id), checkSecret(secret))
   return db.transaction(async (tx) => {
     await lockOwnRole(tx, actor, 'webhooks:write')
@@ -190,7 +178,7 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
     await lockOwnRole(tx, actor, 'webhooks:write')
     const webhook = await readWebhook(tx, actor, id)
     if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then test it')
-    await requireShortQueue(tx, webhook, actor)
+    await requireShortQueue(tx, actor.organization_id, { webhook_id: id })
     const payload = { event: 'test', webhook_id: id, message: 'The webhook works: this is what it sends.' }
     const row = await tx.first<DeliveryRow>(sql`
       INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
@@ -200,22 +188,6 @@ export async function testWebhook(db: Database, actor: Actor, id: string): Promi
     await audit(tx, actor, 'webhook.tested', { type: 'webhook', id, details: { host: new URL(webhook.url).host } })
     return row!
   })
-}
-
-/** Requests of one webhook are serialized; otherwise all would find the last place free. */
-async function requireShortQueue(tx: Queryable, { id }: WebhookRow, { organization_id }: Actor): Promise<void> {
-  await lockForTransaction(tx, `webhook queue ${id}`)
-  const waiting = await countUpTo(
-    tx,
-    sql`SELECT 1 FROM webhook_deliveries WHERE organization_id = ${organization_id} AND webhook_id = ${id} AND status = 'pending'`,
-    MAX_WAITING,
-  )
-  if (waiting >= MAX_WAITING)
-    throw new AppError(
-      'too_many_requests',
-      `${MAX_WAITING} deliveries of this webhook are waiting to be sent; try again when some have ended, or disable it to give them up`,
-      { 'Retry-After': '60' },
-    )
 }
 
 /** Sends the event of an earlier delivery again: a new delivery with the same event and payload. */
@@ -230,7 +202,7 @@ export async function resendDelivery(db: Database, actor: Actor, id: string, del
     if (sent.status === 'pending')
       throw new AppError('conflict', 'The delivery is still being attempted; wait until it has ended')
     if (!webhook.enabled) throw new AppError('conflict', 'The webhook is disabled; enable it, then send again')
-    await requireShortQueue(tx, webhook, actor)
+    await requireShortQueue(tx, actor.organization_id, { webhook_id: id })
     const row = await tx.first<DeliveryRow>(sql`
       INSERT INTO webhook_deliveries (webhook_id, organization_id, event, payload)
       SELECT webhook_id, organization_id, event, payload FROM webhook_deliveries WHERE id = ${deliveryId}
@@ -254,25 +226,4 @@ function checkSecret(secret: string): string {
       `secret: must be at least ${SHORTEST_SECRET} characters long; leave it out to have one generated`,
     )
   return secret
-}
-
-/**
- * Refuses here what would be refused at every delivery. A host name is resolved, and checked again, only at delivery.
- */
-function checkAddress(egress: WebhookTools['egress'], text: string): URL {
-  const url = URL.parse(text)
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:'))
-    throw new AppError('invalid_input', 'url: must be an address that begins with https:// or http://')
-  if (url.username !== '' || url.password !== '')
-    throw new AppError(
-      'invalid_input',
-      'url: must not contain a user name or password; the receiver identifies us by the signature',
-    )
-  try {
-    egress.checkUrl(url)
-  } catch (error) {
-    if (error instanceof EgressRefused) throw new AppError('invalid_input', `url: ${error.message}`)
-    throw error
-  }
-  return url
 }

@@ -4,7 +4,8 @@ import { before, describe, test } from 'node:test'
 import { pino } from 'pino'
 import { sql } from '../../src/database/database.ts'
 import { createApp } from '../../src/http/app.ts'
-import { MAX_WAITING, MAX_WEBHOOKS } from '../../src/webhooks/webhooks.ts'
+import { MAX_WAITING } from '../../src/webhooks/queue.ts'
+import { MAX_WEBHOOKS } from '../../src/webhooks/webhooks.ts'
 import { type Organization, type Person, registerOrganization, registerPerson, startApp } from '../harness/app.ts'
 
 const app = await startApp({ EGRESS_ALLOW: '127.0.0.0/8' })

@@ -3,6 +3,7 @@
  * after its export, so a new one has a name without being listed here. The name is its `title`: that survives all the
  * copying on the way to the reference, and nothing else reads it.
  */
+import * as alerts from './alerts.ts'
 import * as apiKeys from './api-keys.ts'
 import * as audit from './audit.ts'
 import * as auth from './auth.ts'
@@ -61,6 +62,7 @@ const RENAMED: Record<string, string> = {
 }
 
 const modules: Record<string, unknown>[] = [
+  alerts,
   apiKeys,
   audit,
   auth,

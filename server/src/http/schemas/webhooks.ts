@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { RUN_EVENTS } from '../../webhooks/events.ts'
-import { DELIVERY_STATUSES, SHORTEST_SECRET } from '../../webhooks/webhooks.ts'
+import { DELIVERY_STATUSES } from '../../webhooks/queue.ts'
+import { SHORTEST_SECRET } from '../../webhooks/webhooks.ts'
 import { Description, Nullable, OptionalPaging, Paging, Timestamp, Uuid } from './common.ts'
 
 const Events = Type.Array(Type.Enum([...RUN_EVENTS]), {
