@@ -146,6 +146,7 @@ export async function updateAlert(
   id: string,
   input: Partial<AlertInput>,
 ): Promise<AlertRow> {
+  refuseTwoScopes(input)
   const given = Object.keys(input)
   if (given.length === 0) return readAlert({ db, box }, actor, id)
   return db.transaction(async (tx) => {
@@ -203,8 +204,7 @@ const jsonOrNull = (value: object | null): string | null => (value === null ? nu
 function checkRule(given: Rule): Rule {
   const { on, late_after_minutes, min_records, max_records } = given
   const refuse = (sentence: string) => new AppError('invalid_input', sentence)
-  if (given.domain_id !== null && given.pipeline_id !== null)
-    throw refuse('domain_id: give either domain_id or pipeline_id, or neither for the whole organization')
+  refuseTwoScopes(given)
   if (on.includes('recovered') && !on.some((event) => LASTING.includes(event)))
     throw refuse(`on: recovered needs at least one of ${LASTING.join(', ')}`)
   if (on.includes('late') !== (late_after_minutes !== null))
@@ -226,11 +226,21 @@ function checkRule(given: Rule): Rule {
   return { ...given, name: given.name.trim() }
 }
 
+type Scope = Partial<Pick<Rule, 'domain_id' | 'pipeline_id'>>
+
+function refuseTwoScopes({ domain_id, pipeline_id }: Scope): void {
+  if (domain_id && pipeline_id)
+    throw new AppError(
+      'invalid_input',
+      'domain_id: give either domain_id or pipeline_id, or neither for the whole organization',
+    )
+}
+
 /** Locked, so that neither is deleted before the rule is saved. */
 async function requireScope(
   tx: Queryable,
   { organization_id }: Actor,
-  { domain_id, pipeline_id }: Partial<Pick<Rule, 'domain_id' | 'pipeline_id'>>,
+  { domain_id, pipeline_id }: Scope,
 ): Promise<void> {
   const isThere = async (table: Statement, id: string) =>
     (await tx.first(

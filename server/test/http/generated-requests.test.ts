@@ -43,6 +43,11 @@ const ids: Record<string, string> = {
   '/api/domains/{domain_id}': await make('/api/domains', { name: 'a' }),
   '/api/webhooks/{id}': webhook,
   '/api/webhooks/{id}/deliveries/{delivery_id}': await make(`/api/webhooks/${webhook}/test`),
+  '/api/alerts/{id}': await make('/api/alerts', {
+    name: 'a',
+    on: ['failed'],
+    channel: { type: 'slack', url: 'https://example.com/a' },
+  }),
   '/api/saved/sources/{id}': await make('/api/saved/sources', { name: 'a', connector_name: 'dummy', config: {} }),
   '/api/saved/destinations/{id}': await make('/api/saved/destinations', {
     name: 'a',

@@ -51,6 +51,16 @@ const objects: Record<string, { path: string; change: object }> = {
     path: await make('/api/webhooks', { url: 'https://example.com/', events: ['run.failed'] }),
     change: { enabled: false },
   },
+  'PUT /api/alerts/:id': {
+    path: await make('/api/alerts', {
+      name: 'a',
+      on: ['failed', 'late'],
+      late_after_minutes: 60,
+      channel: { type: 'slack', url: 'https://example.com/T0/B0/secret' },
+      quiet_hours: { from: '22:00', to: '07:00', time_zone: 'Europe/Berlin' },
+    }),
+    change: { name: 'b' },
+  },
   'PUT /api/saved/sources/:id': {
     path: await make('/api/saved/sources', {
       name: 'a',

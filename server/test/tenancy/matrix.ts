@@ -9,6 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import { PASSWORD } from '../harness/app.ts'
 import {
+  freshAlert,
   freshCustomSource,
   freshDelivery,
   freshManifest,
@@ -19,6 +20,7 @@ import {
   freshSaved,
   freshWebhook,
   manifestText,
+  newAlert,
   newWebhook,
   pipelineConfig,
   sourceCode,
@@ -87,6 +89,7 @@ const source = async (world: World) => ({ params: { id: await freshSaved(world, 
 const destination = async (world: World) => ({ params: { id: await freshSaved(world, 'destinations') } })
 const customSource = async (world: World) => ({ params: { id: await freshCustomSource(world) } })
 const manifest = async (world: World) => ({ params: { id: await freshManifest(world) } })
+const alert = async (world: World) => ({ params: { id: await freshAlert(world) } })
 const webhook = async (world: World) => ({ params: { id: await freshWebhook(world) } })
 const delivery = async (world: World) => ({ params: await freshDelivery(world) })
 const domain = async (world: World) => ({ params: { domain_id: await world.freshDomain() } })
@@ -266,4 +269,11 @@ export const matrix: Line[] = [
 
   // who is let in; each tool asks for its own permission (mcp.test.ts)
   line('POST /mcp',                                   [200, 200,  200,   200,   200,   200,    401,   200], 200, () => ({ body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } }), [200, 200, 200]),
+  line('GET /api/alerts',                             [200, 200,  403,   403,   403,   403,    401,   200], 'as role'),
+  line('POST /api/alerts',                            [201, 201,  403,   403,   403,   403,    401,   201], 'as role', () => ({ body: newAlert() })),
+  line('GET /api/alerts/:id',                         [200, 200,  403,   403,   403,   403,    401,   404], 'as role', alert),
+  line('PUT /api/alerts/:id',                         [200, 200,  403,   403,   403,   403,    401,   404], 'as role', async (w) => ({ ...(await alert(w)), body: { enabled: false } })),
+  line('DELETE /api/alerts/:id',                      [204, 204,  403,   403,   403,   403,    401,   404], 'as role', alert),
+  line('GET /api/alerts/:id/deliveries',              [200, 200,  403,   403,   403,   403,    401,   404], 'as role', alert),
+  line('POST /api/alerts/:id/test',                   [201, 201,  403,   403,   403,   403,    401,   404], 'as role', alert),
 ]

@@ -104,6 +104,17 @@ export async function freshWebhook(world: World): Promise<string> {
   return create(world, '/api/webhooks', newWebhook())
 }
 
+export const newAlert = () => ({
+  name: 'Tell us',
+  on: ['failed', 'recovered'],
+  channel: { type: 'slack', url: `https://example.com/${randomUUID()}` },
+})
+
+export async function freshAlert(world: World): Promise<string> {
+  await world.test.services.db.execute(sql`DELETE FROM alerts WHERE organization_id = ${world.organization_id}`)
+  return create(world, '/api/alerts', newAlert())
+}
+
 /** One that was sent. */
 export async function freshDelivery(world: World): Promise<{ id: string; delivery_id: string }> {
   const id = await freshWebhook(world)
