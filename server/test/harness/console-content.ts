@@ -47,6 +47,7 @@ export interface Ids {
   source: string
   manifest: string
   webhook: string
+  alert: string
   member: string
   invitation: string
 }
@@ -209,12 +210,21 @@ async function addPast(db: Database, pipeline: string, { past, failing }: Made):
 
 type Post = <T = { id: string }>(address: string, body?: unknown) => Promise<T>
 
-async function addSources(post: Post): Promise<{ source: string; manifest: string; webhook: string }> {
+async function addSources(post: Post): Promise<Pick<Ids, 'source' | 'manifest' | 'webhook' | 'alert'>> {
   const code = readFileSync(path.join(root, 'python/examples/greenhouse.py'), 'utf8')
   const { id: source } = await post('/custom-sources', { name: 'Greenhouse', source_name: 'greenhouse', code })
   const { id: manifest } = await post('/manifests', { name: 'Weather', source_name: 'weather', manifest: MANIFEST })
   const hook = { url: 'https://hooks.example.com/sluice', events: ['run.failed'], description: NASTY }
-  return { source, manifest, webhook: (await post('/webhooks', hook)).id }
+  const alert = {
+    name: NASTY,
+    on: ['failed', 'recovered', 'late', 'row_count'],
+    late_after_minutes: 1440,
+    min_records: 1,
+    channel: { type: 'slack', url: 'https://hooks.example.com/services/T0/B0/secret' },
+    quiet_hours: { from: '22:00', to: '07:00', time_zone: 'Europe/Berlin' },
+  }
+  const [webhook, { id: rule }] = [(await post('/webhooks', hook)).id, await post('/alerts', alert)]
+  return { source, manifest, webhook, alert: rule }
 }
 
 const MANIFEST = `version: 6.0.0

@@ -120,6 +120,8 @@ function pagesOf(ids: Ids): Record<string, string> {
     organization: '/settings/organization',
     domains: '/settings/domains',
     'api keys': '/settings/api-keys',
+    alerts: '/settings/alerts',
+    alert: `/settings/alerts/${ids.alert}`,
     webhooks: '/settings/webhooks',
     webhook: `/settings/webhooks/${ids.webhook}`,
     audit: '/settings/audit',

@@ -4,7 +4,7 @@ import type { Permission, Role } from '../../../../server/src/tenancy/permission
 export const ROLE_WORDS: Record<Role, string> = {
   viewer: 'Sees everything, changes nothing',
   member: 'Creates, edits and runs pipelines, connections and sources',
-  admin: 'Also manages people, domains, webhooks and the organization',
+  admin: 'Also manages people, domains, alerts, webhooks and the organization',
   owner: 'Everything, and may pass the ownership on',
 }
 
@@ -26,6 +26,6 @@ export const PERMISSION_WORDS: Record<Permission, string> = {
   'users:manage_roles': 'Change roles, give domain roles, remove people',
   'audit:read': 'Read the audit log',
   'organization:write': 'Rename the organization',
-  'webhooks:write': 'Manage webhooks',
+  'webhooks:write': 'Manage webhooks and alerts',
   'organization:transfer': 'Transfer the ownership',
 }

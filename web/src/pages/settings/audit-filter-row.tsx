@@ -21,6 +21,7 @@ const TYPES = [
   'session',
   'user',
   'webhook',
+  'alert',
 ]
 
 /** The filters of the audit log. They are in the address. */

@@ -101,6 +101,7 @@ const OPENS: Record<string, string> = {
   run: '/runs/',
   membership: '/people/',
   webhook: '/settings/webhooks/',
+  alert: '/settings/alerts/',
 }
 
 function Line({ line, names }: { line: AuditLine; names: Names }) {

@@ -35,6 +35,30 @@ export function deliveriesQuery(id: string) {
   })
 }
 
+export const alertsQuery = queryOptions({
+  queryKey: ['alerts'],
+  queryFn: () => answer(api.GET('/api/alerts')),
+})
+
+export function alertQuery(id: string) {
+  return queryOptions({
+    queryKey: ['alerts', id],
+    queryFn: () => answer(api.GET('/api/alerts/{id}', { params: { path: { id } } })),
+  })
+}
+
+export function alertDeliveriesQuery(id: string) {
+  return queryOptions({
+    queryKey: ['alerts', id, 'deliveries'],
+    queryFn: () => answer(api.GET('/api/alerts/{id}/deliveries', { params: { path: { id }, query: { limit: 100 } } })),
+    // As those of webhooks; what quiet hours hold back changes only at their end.
+    refetchInterval: ({ state }) =>
+      state.data?.some(({ status, event, attempts }) => status === 'pending' && (event === 'test' || attempts > 0))
+        ? 2_000
+        : 15_000,
+  })
+}
+
 export const sessionsQuery = queryOptions({
   queryKey: ['sessions'],
   queryFn: () => answer(api.GET('/api/auth/sessions')),

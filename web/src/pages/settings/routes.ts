@@ -45,6 +45,18 @@ const webhook = createRoute({
   component: lazyRouteComponent(() => import('./webhook-page.tsx'), 'WebhookPage'),
 })
 
+const alerts = createRoute({
+  getParentRoute: () => settings,
+  path: '/alerts',
+  component: lazyRouteComponent(() => import('./alerts-page.tsx'), 'AlertsPage'),
+})
+
+const alert = createRoute({
+  getParentRoute: () => settings,
+  path: '/alerts/$id',
+  component: lazyRouteComponent(() => import('./alert-page.tsx'), 'AlertPage'),
+})
+
 export interface AuditSearch {
   actor?: string | undefined
   action?: string | undefined
@@ -97,6 +109,8 @@ export const settingsRoutes = [
     apiKeys,
     webhooks,
     webhook,
+    alerts,
+    alert,
     audit,
     profile,
     password,

@@ -7,6 +7,7 @@ const OF_THE_ORGANIZATION = [
   ['/settings/organization', 'Organization'],
   ['/settings/domains', 'Domains'],
   ['/settings/api-keys', 'API keys'],
+  ['/settings/alerts', 'Alerts'],
   ['/settings/webhooks', 'Webhooks'],
   ['/settings/audit', 'Audit'],
 ] as const
