@@ -91,7 +91,7 @@ A domain groups pipelines, for a team or a topic. \`POST /api/domains\` creates 
 
 An [API key](api-keys.md) has the permissions of its creator, or fewer.
 
-Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address.
+Some permissions are more powerful than they seem. \`users:invite\` and \`users:manage_roles\` give roles to others, \`pipelines:write\` can use every saved connector of the organization (without reading its secrets), \`custom_sources:write\` runs code, and \`webhooks:write\` sends the results of all runs to any address; it manages [alerts](alerts.md) too.
 `
 
 /** One page per system: a source and a destination of the same name share it. */

@@ -78,6 +78,7 @@ const pages: [page: string, expected: RegExp[]][] = [
   ],
   ['docs/incremental.md', [/"cursor":\{"position":100\}/]],
   ['docs/webhooks.md', [/"secret":"/]],
+  ['docs/alerts.md', [/"url":"https:\/\/hooks\.slack\.com\/\*{8}"/]],
   ['docs/connectors/README.md', [/"name":"postgres"/, /and the stream 'plants' can be read/, /"primary_key":\["id"\]/]],
   ['docs/custom-sources.md', [/"success":true/]],
   [
