@@ -88,6 +88,13 @@ BEGIN
   END IF;
   SELECT jsonb_agg(c->'change') INTO changes FROM pipeline_schemas s CROSS JOIN jsonb_array_elements(s.changes) AS c
    WHERE s.pipeline_id = ended.pipeline_id AND s.updated_at >= ended.started_at AND c->>'run_id' = run::text;
+  -- As most runs are: one that succeeds where nothing is open.
+  IF ended.status = 'success' AND changes IS NULL
+     AND NOT EXISTS (SELECT 1 FROM alert_incidents i WHERE i.pipeline_id = ended.pipeline_id AND i.closed_at IS NULL)
+     AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.organization_id = ended.organization_id AND a.enabled
+                        AND (a.min_records > ended.records_written OR a.max_records < ended.records_written)) THEN
+    RETURN false;
+  END IF;
 
   WITH rules AS (
     SELECT a.id, a.name, a."on",
