@@ -105,7 +105,7 @@ function composeMail({ id, incident_id, to, message }: Mail, from: string, conso
 }
 
 /** `Sluice <alerts@example.com>` or the address alone; the setting was checked at start. */
-export function readSender(text: string): { name: string; address: string } {
+function readSender(text: string): { name: string; address: string } {
   const [, name = '', address = text] = /^(.*)<([^<>]+)>$/.exec(text) ?? []
   return { name: name.trim(), address: address.trim() }
 }

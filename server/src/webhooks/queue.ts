@@ -42,7 +42,7 @@ export interface ClaimedEvent extends Claimed {
   timestamp: number
 }
 
-export interface ClaimedAlert extends Claimed, SentAlert {}
+interface ClaimedAlert extends Claimed, SentAlert {}
 
 export type ClaimedDelivery = ClaimedEvent | ClaimedAlert
 
