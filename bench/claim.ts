@@ -1,84 +1,54 @@
 /**
- * The claim with a deep queue: 100,000 ready runs of 1,000 organizations, with statistics that were taken while the queue
- * was empty, and again after ANALYZE. Compared with a claim from an empty queue.
+ * Claims. First what workers reach together: simulated workers, real except for their executors, claim and finish runs of
+ * 100 organizations, eight at a time each; with the CPU time of the database, and the claims of which it was spent. Then
+ * the claim with a deep queue: 100,000 ready runs of 1,000 organizations, with statistics that were taken while the queue
+ * was empty, and again after ANALYZE, compared with a claim from an empty queue.
  *
- *   npm run bench:claim
- *   npm run bench:claim -- --runs 50000 --organizations 500
+ *   npm run bench:claim                              all of it, some two minutes
+ *   npm run bench:claim -- workers --workers 1,8     only so many workers
+ *   npm run bench:claim -- workers --times 3 --drain 10000   medians of three, ten thousand runs each time
+ *   npm run bench:claim -- deep --runs 50000 --organizations 500
  */
 import './lib/help.ts'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { connectDatabase, type Database, script, sql } from '../server/src/database/database.ts'
+import { connectDatabase } from '../server/src/database/database.ts'
 import { startEmbeddedPostgres } from '../server/src/database/embedded-postgres.ts'
 import { migrate } from '../server/src/database/migrate.ts'
-import { claim } from '../server/src/runs/claim.ts'
-import { percentile, report } from './lib/figures.ts'
+import { measureDeepQueue } from './lib/deep-queue.ts'
+import { measureWorkers } from './lib/many-workers.ts'
 
-const { values } = parseArgs({
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
+    workers: { type: 'string', default: '1,2,4,8,10,100,500' },
+    drain: { type: 'string', default: '5000' },
+    times: { type: 'string', default: '1' },
     runs: { type: 'string', default: '100000' },
     organizations: { type: 'string', default: '1000' },
   },
 })
-const runs = Number(values.runs)
-const organizations = Number(values.organizations)
-const CLAIMS = 50
-
-async function fill(db: Database): Promise<void> {
-  await db.execute(script('ALTER TABLE runs SET (autovacuum_enabled = off)'))
-  await db.transaction(async (tx) => {
-    await tx.execute(script('SET LOCAL session_replication_role = replica'))
-    await tx.execute(
-      sql`INSERT INTO organizations (name, slug) SELECT 'o', 'o' || n FROM generate_series(1, ${organizations}) n`,
-    )
-    await tx.execute(sql`
-      INSERT INTO pipelines (organization_id, name, config_box, stream)
-      SELECT o.id, 'p', '\\x00', 's' FROM organizations o CROSS JOIN generate_series(1, ${Math.ceil(runs / organizations)})`)
-    await tx.execute(sql`
-      INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, status, started_at, finished_at)
-      SELECT organization_id, id, 'manual', true, 'success', now(), now() FROM pipelines`)
-  })
-  // Statistics from an empty queue; then everything at once.
-  await db.execute(script('VACUUM ANALYZE'))
-  await measure(db, 'nothing waits', 'p50 < 5 ms')
-  await db.transaction(async (tx) => {
-    await tx.execute(script('SET LOCAL session_replication_role = replica'))
-    await tx.execute(sql`
-      INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, config_box)
-      SELECT organization_id, id, 'manual', true, decode(repeat('ab', 500), 'hex') FROM pipelines ORDER BY random()`)
-  })
+const parts = {
+  workers: measureWorkers(values.workers.split(',').map(Number), {
+    times: Number(values.times),
+    drain: Number(values.drain),
+  }),
+  deep: measureDeepQueue(Number(values.runs), Number(values.organizations)),
 }
 
-async function measure(db: Database, what: string, promise: string): Promise<void> {
-  const times: number[] = []
-  let after = '00000000-0000-0000-0000-000000000000'
-  for (let index = 0; index < CLAIMS; index++) {
-    const began = performance.now()
-    const claimed = await claim(db.control, { worker: 'bench', free: 8, perOrganization: 4, leaseSeconds: 600, after })
-    times.push(performance.now() - began)
-    after = claimed.next_after
+for (const [name, measure] of Object.entries(parts)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-claim-'))
+  const server = await startEmbeddedPostgres(folder, 'bench')
+  const db = connectDatabase(server.connection, 2, console.error)
+  try {
+    await migrate(db)
+    await measure({ db, connection: server.connection, folder })
+  } finally {
+    await db.close()
+    await server.stop()
+    rmSync(folder, { recursive: true, force: true })
   }
-  report(
-    `claim of eight runs, ${what}`,
-    { p50_ms: percentile(times, 50), p95_ms: percentile(times, 95), worst_ms: Math.max(...times) },
-    promise,
-  )
-}
-
-const folder = mkdtempSync(path.join(tmpdir(), 'sluice-claim-'))
-const server = await startEmbeddedPostgres(folder, 'bench')
-const db = connectDatabase(server.connection, 2, console.error)
-try {
-  await migrate(db)
-  await fill(db)
-  const deep = `${runs} ready runs of ${organizations} organizations`
-  await measure(db, `${deep}, statistics of an empty queue`, 'p50 < 20 ms')
-  await db.execute(script('ANALYZE'))
-  await measure(db, `${deep}, after ANALYZE`, 'p50 < 20 ms')
-} finally {
-  await db.close()
-  await server.stop()
-  rmSync(folder, { recursive: true, force: true })
 }

@@ -6,13 +6,14 @@
  *   npm run bench:runs -- start idle   some of it
  */
 import './lib/help.ts'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { measureBareQueue } from './lib/bare-queue.ts'
 import { percentile, report } from './lib/figures.ts'
 import { type Platform, startPlatform } from './lib/platform.ts'
+import { commandOf, cpuOf, memoryOf, tree } from './lib/processes.ts'
 
 const parts: Record<string, (platform: Platform) => Promise<void>> = {
   start,
@@ -251,38 +252,7 @@ async function idle(): Promise<void> {
   rmSync(own, { recursive: true, force: true })
 }
 
-const read = (file: string): string => {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-function tree(root: number): number[] {
-  const parents = new Map<number, number>()
-  for (const name of readdirSync('/proc'))
-    if (/^\d+$/.test(name)) parents.set(Number(name), Number(read(`/proc/${name}/stat`).split(') ')[1]?.split(' ')[1]))
-  const found = [root]
-  for (let index = 0; index < found.length; index++)
-    for (const [pid, parent] of parents) if (parent === found[index]) found.push(pid)
-  return found
-}
-
-const executors = (root: number) =>
-  tree(root).filter((pid) => read(`/proc/${pid}/cmdline`).includes('executors/executor.ts'))
-
-function memoryOf(pid: number): { rss: number; pss: number } {
-  const text = read(`/proc/${pid}/smaps_rollup`)
-  const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0) / 1024
-  return { rss: field('Rss'), pss: field('Pss') }
-}
-
-/** Hundredths of a second, with those of children that have exited: each connection to PostgreSQL is a process. */
-const cpuOf = (pid: number): number => {
-  const fields = read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? []
-  return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
-}
+const executors = (root: number) => tree(root).filter((pid) => commandOf(pid).includes('executors/executor.ts'))
 
 const wanted = process.argv.slice(2).filter((name) => name in parts)
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
