@@ -26,9 +26,17 @@ const CONNECTIONS = 16
 const ENTRY = new URL('./simulated-workers.ts', import.meta.url).pathname
 
 const config: UsableConfig = {
-  source: { name: 'dummy', stream: 'creatures', authentication: { type: 'none' }, config: { records: 1 } },
+  source: { name: 'dummy', stream: 'creatures', authentication: { type: 'none', params: {} }, config: { records: 1 } },
   destination: { name: 'file', config: {} },
-  sync: { mode: 'full_refresh', write: 'append' },
+  sync: {
+    mode: 'full_refresh',
+    write: 'append',
+    cursor_field: null,
+    primary_key: [],
+    schema_change: 'evolve',
+    lookback_seconds: 0,
+    allow_empty: true,
+  },
   columns: {},
   run: {},
 }
@@ -43,8 +51,7 @@ export const measureWorkers =
     await measureOnce(db, { ...settings, workers: 4 })
     for (const workers of counts) {
       const rounds: Awaited<ReturnType<typeof measureOnce>>[] = []
-      for (let round = 0; round < times; round++)
-        rounds.push(await measureOnce(db, { ...settings, workers }))
+      for (let round = 0; round < times; round++) rounds.push(await measureOnce(db, { ...settings, workers }))
       report(
         `${workers} workers`,
         {
@@ -92,7 +99,12 @@ const commits = async (db: Database): Promise<number> =>
 
 async function measureOnce(
   db: Database,
-  { workers, postmaster, runs, ...shared }: Omit<SimulatedWorkers, 'connections'> & Record<'postmaster' | 'runs', number>,
+  {
+    workers,
+    postmaster,
+    runs,
+    ...shared
+  }: Omit<SimulatedWorkers, 'connections'> & Record<'postmaster' | 'runs', number>,
 ): Promise<Record<'perSecond' | 'cpuMs' | 'cores' | 'commits', number>> {
   await fillQueue(db, shared.key, runs)
   await db.execute(script('VACUUM ANALYZE runs'))

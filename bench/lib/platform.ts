@@ -10,6 +10,9 @@ import { embeddedConnection } from '../../server/src/database/embedded-postgres.
 
 export interface Api {
   register(): Promise<string>
+  login(email: string): Promise<string>
+  // biome-ignore lint/suspicious/noExplicitAny: a bench reads whatever came back
+  read(token: string, url: string): Promise<any>
   // biome-ignore lint/suspicious/noExplicitAny: a bench reads whatever came back
   create(token: string, url: string, body?: unknown): Promise<any>
   untilFinished(token: string, runId: string): Promise<string>
@@ -30,6 +33,7 @@ export interface Platform {
   stop(): Promise<void>
 }
 
+const PASSWORD = 'Choose-1-password'
 const METRICS_TOKEN = 'a token of the bench'
 const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
 
@@ -112,12 +116,16 @@ function connectApi(url: string): Api {
       const email = `bench.${process.pid}.${++people}@example.com`
       const answer = await send('POST', '/api/auth/register', null, {
         email,
-        password: 'Choose-1-password',
+        password: PASSWORD,
         name: 'Bench',
         organization_name: 'Bench',
       })
       return answer.access_token as string
     },
+    async login(email) {
+      return (await send('POST', '/api/auth/login', null, { email, password: PASSWORD })).access_token as string
+    },
+    read: (token, target) => send('GET', target, token),
     create: (token, target, body) => send('POST', target, token, body),
     async untilFinished(token, runId) {
       for (;;) {

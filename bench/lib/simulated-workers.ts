@@ -2,11 +2,12 @@
  * A process with some workers that are real except for their executors: each run succeeds at once. They share a bounded
  * pool of connections, and take runs until they are told to stop.
  */
-import { connectDatabase, type ConnectionSettings } from '../../server/src/database/database.ts'
+
+import { readConfig } from '../../server/src/config/config.ts'
+import { type ConnectionSettings, connectDatabase } from '../../server/src/database/database.ts'
 import { createSecretBox } from '../../server/src/database/secret-box.ts'
 import type { FromExecutor, ToExecutor } from '../../server/src/executors/messages.ts'
 import type { Executor, ExecutorPool } from '../../server/src/executors/pool.ts'
-import { readConfig } from '../../server/src/config/config.ts'
 import { openSlots } from '../../server/src/runs/slots.ts'
 import { listenForRuns } from '../../server/src/runs/wake-ups.ts'
 import type { WorkerServices } from '../../server/src/runs/worker-services.ts'
@@ -56,7 +57,12 @@ async function work({ connection, key, workers, connections }: SimulatedWorkers)
     }
     const slots = openSlots(services, pool)
     const ignore = () => {}
-    const on = { ready: slots.fill, cancelled: ignore, followed: ignore, gap: slots.fill }
+    const ready = () => {
+      if (slots.free() <= 0) return false
+      slots.fill()
+      return true
+    }
+    const on = { ready, cancelled: ignore, followed: ignore, gap: slots.fill }
     const wakeUps = listenForRuns(services, slots.worker, on)
     await wakeUps.keepSeat(true)
     slots.fill()

@@ -14,3 +14,13 @@ export function readMessage(payload: string): { message: Message; run_id: string
   const [message, run_id] = payload.split(' ')
   return { message: message as Message, run_id: run_id ?? '' }
 }
+
+/** Wakes as many workers as there are runs to begin, of those that listen and were not `tried`. */
+export const wakeWorkers = (runs: number, tried: readonly number[] = []): Statement =>
+  sql`SELECT wake_workers(${runs}, ${tried}::int[])`
+
+/** The seats of the workers that a message 'ready' is for (null: all of them), and of those that it has been to. */
+export function readSeats(payload: string): { seats: number[] | null; tried: number[] } {
+  const [, seats, tried] = payload.split(' ').map((part) => part.split(',').filter(Boolean).map(Number))
+  return { seats: seats ?? null, tried: tried ?? [] }
+}

@@ -10,9 +10,9 @@ export interface TableShape {
 
 /**
  * Not in a backup: the migrations (a restore applies them), sign-ins that are in progress (they hold a verifier in the
- * clear), and who listens at the moment.
+ * clear), and who listens or watches at the moment.
  */
-export const LEFT_OUT = new Set(['schema_migrations', 'idp_states', 'listening_workers'])
+export const LEFT_OUT = new Set(['schema_migrations', 'idp_states', 'listening_workers', 'watching_processes'])
 
 /** A connection without limits of time, for statements that take as long as the tables are large. */
 export async function openLongSession(connection: ConnectionSettings): Promise<pg.Client> {

@@ -11,6 +11,7 @@ import type { NextClaim } from './finish.ts'
 import { createRunLogWriter, type RunLogWriter } from './log.ts'
 import { type Moment, takeMoment } from './moment.ts'
 import type { PinnedConfig, UsableConfig } from './pinned-config.ts'
+import { type FinishSuccess, finishSuccess } from './success.ts'
 import { runPlace } from './trigger.ts'
 import type { WorkerServices } from './worker-services.ts'
 
@@ -34,6 +35,8 @@ export interface Attempt {
   progress: Counts | null
   /** When the request that last gave us the lease was sent. */
   leasedAt: Moment
+  /** Writes a success, together with those of other attempts of this worker. */
+  readonly finishSuccess: FinishSuccess
   /** Set while the worker wants more work: claims a run for the slot that this attempt frees. */
   readonly claimNext: ClaimNext | undefined
   /** Stops the attempt from outside; the first reason counts. */
@@ -44,6 +47,7 @@ export interface Attempt {
 export interface AttemptOptions {
   leasedAt?: Moment
   claimNext?: ClaimNext
+  finishSuccess?: FinishSuccess
 }
 
 export function openAttempt(services: WorkerServices, run: ClaimedRun, options: AttemptOptions = {}): Attempt {
@@ -57,6 +61,7 @@ export function openAttempt(services: WorkerServices, run: ClaimedRun, options: 
     log: createRunLogWriter(services.db, run, { redact, maxBytes: services.config.RUN_LOG_MB * 1e6 }),
     progress: null,
     leasedAt: options.leasedAt ?? takeMoment(),
+    finishSuccess: options.finishSuccess ?? ((run, ending) => finishSuccess(services.db.control, run, ending)),
     claimNext: options.claimNext,
     stop: resolve,
     stopped: promise,

@@ -1,15 +1,13 @@
 /**
- * How an attempt ends. Each function is one statement around a conditional update that names the attempt; false means
- * that the run was no longer ours (cancelled, or taken over) and nothing changed.
+ * How an attempt ends, other than with success (success.ts). Each function is one statement around a conditional update that
+ * names the attempt; false means that the run was no longer ours (cancelled, or taken over) and nothing changed.
  */
 import { noteRunInAlerts } from '../alerts/incidents.ts'
-import { sumStored } from '../blobs/parts.ts'
-import { isConverted, outputPath } from '../blobs/run-keys.ts'
 import type { Column } from '../connectors/contract.ts'
 import { isoText, type Queryable, type Statement, sql } from '../database/database.ts'
 import { CHANNEL } from '../database/notifications.ts'
 import type { Fingerprint } from '../engine/fingerprint.ts'
-import type { Checkpoint, Counts, Outcome, Part } from '../engine/job.ts'
+import type { Checkpoint, Counts, Part } from '../engine/job.ts'
 import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { LogChunk } from './log.ts'
@@ -70,36 +68,6 @@ const discardCounts = (counts: Counts | null): Statement =>
 function keepQuarantine(parts: readonly Part[] = []): Statement {
   const records = parts.reduce((sum, part) => sum + part.records, 0)
   return sql`, quarantine_parts = ${parts.length === 0 ? null : JSON.stringify(parts)}, records_quarantined = ${records}`
-}
-
-export interface SuccessfulEnding extends Ending {
-  outcome: Outcome
-  /**
-   * What the new state belongs to: the config that this run started with, even if the pipeline has changed since. False
-   * if the run does not save a state.
-   */
-  incremental: Fingerprint | false
-  /** What the output is the file of, for a destination whose next run goes on from it (`fingerprint.destination`). */
-  target?: string | null
-}
-
-export function finishSuccess(db: Queryable, run: RunLease, ending: SuccessfulEnding): Promise<boolean> {
-  const { outcome, incremental, target = null } = ending
-  const { output } = outcome
-  const update = sql`
-    UPDATE runs SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
-           records_read = ${outcome.records_read}, records_written = ${outcome.records_written}, bytes_written = ${outcome.bytes_written},
-           output_file = ${output && outputPath(run, output.extension)}, output_file_size = ${output?.size ?? null},
-           output_parts = ${output && JSON.stringify(output.parts.map(({ key, size, stored_bytes }) => ({ key, size, stored_bytes })))},
-           output_stored_bytes = ${output && sumStored(output.parts)}, output_type = ${output?.content_type ?? null},
-           output_columns = ${output?.columns ? JSON.stringify(output.columns) : null}, output_target = ${output && target},
-           stage_left = ${run.attempt > 1 || output?.parts.some((part) => isConverted(part.key)) === true}${keepQuarantine(outcome.quarantine)}
-     WHERE ${isHeld(run)}`
-  const state =
-    incremental && outcome.cursor !== null
-      ? sql`, state AS (${saveState(sql`SELECT pipeline_id, seq, ${JSON.stringify(outcome.cursor)}::jsonb, ${JSON.stringify(incremental)}::jsonb FROM done`)})`
-      : sql``
-  return endRun(db, update, ending, state)
 }
 
 export function finishFailed(db: Queryable, run: RunLease, ending: FailedEnding): Promise<boolean> {
@@ -163,14 +131,6 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
   if (row?.run_ids) next?.take(row)
   return row !== null
 }
-
-/**
- * `values` selects pipeline, seq, cursor and fingerprint. A newer edit of the state (a higher seq) wins: it was made for
- * the runs after this one.
- */
-const saveState = (values: Statement): Statement => sql`
-  INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor, fingerprint) ${values}
-  ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, fingerprint = excluded.fingerprint, updated_at = now() WHERE s.seq <= excluded.seq`
 
 /**
  * Saves a checkpoint if the attempt still holds the run. It resets the count of lost workers, because the run made

@@ -5,9 +5,9 @@
  *
  * A lease counts from the moment before its request was sent, because the answer may have been delayed.
  */
-import { sql } from '../database/database.ts'
+import { type Queryable, sql } from '../database/database.ts'
 import type { Attempt } from './attempt.ts'
-import { saveProgress } from './finish.ts'
+import { type RunLease, saveProgress } from './finish.ts'
 import { ageMs, takeMoment } from './moment.ts'
 import type { WorkerServices } from './worker-services.ts'
 
@@ -31,7 +31,8 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
       const asked = listAttempts()
       if (asked.length === 0) return
       const sentAt = takeMoment()
-      const kept = new Set(await renewLeases(services, asked))
+      const runs = asked.map(({ run }) => run)
+      const kept = new Set(await renewLeases(services.db.control, runs, services.config.RUN_LEASE_SECONDS))
       for (const attempt of asked) if (kept.has(attempt.run.id)) attempt.leasedAt = sentAt
       await stopEnded(
         services,
@@ -54,10 +55,15 @@ export function keepLeases(services: WorkerServices, listAttempts: () => Attempt
   }
 }
 
-async function renewLeases({ db, config }: WorkerServices, attempts: Attempt[]): Promise<string[]> {
-  const rows = await db.control.query<{ id: string }>(sql`
-    UPDATE runs r SET lease_until = clock_timestamp() + make_interval(secs => ${config.RUN_LEASE_SECONDS})
-      FROM unnest(${attempts.map(({ run }) => run.id)}::uuid[], ${attempts.map(({ run }) => run.attempt)}::int[], ${attempts.map(({ run }) => run.worker)}::text[]) AS u (id, attempt, worker)
+/** Renews the leases of the attempts that still have their runs, and returns the ids of these. */
+export async function renewLeases(
+  db: Queryable,
+  runs: Pick<RunLease, 'id' | 'attempt' | 'worker'>[],
+  leaseSeconds: number,
+): Promise<string[]> {
+  const rows = await db.query<{ id: string }>(sql`
+    UPDATE runs r SET lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
+      FROM unnest(${runs.map(({ id }) => id)}::uuid[], ${runs.map(({ attempt }) => attempt)}::int[], ${runs.map(({ worker }) => worker)}::text[]) AS u (id, attempt, worker)
      WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND r.status = 'running' RETURNING r.id`)
   return rows.map((row) => row.id)
 }

@@ -1,5 +1,6 @@
 /** One LISTEN connection per process for messages about runs, shared by all followers. */
-import type { Database } from '../database/database.ts'
+import { randomUUID } from 'node:crypto'
+import { type Database, sql } from '../database/database.ts'
 import { CHANNEL, type Message, notifyRun, readMessage } from '../database/notifications.ts'
 import { createWakeSignal } from '../wake-signal.ts'
 
@@ -20,11 +21,34 @@ export interface RunMessages {
 const CHANGES: readonly Message[] = ['ready', 'state', 'cancel']
 /** Workers announce new lines only while a reader renews its interest. */
 const ANNOUNCE_EVERY_MS = 5000
+/** And they say that runs have ended only while a process renews its entry in `watching_processes`. */
+const WATCH_EVERY_MS = 10_000
+const WATCH_SECONDS = 30
 
 export function createRunMessages(db: Database, onError: (error: Error) => void): RunMessages {
   const followers = new Map<string, Set<() => void>>()
   const changes = new Set<() => void>()
   let listening: Promise<() => Promise<void>> | null = null
+  const processName = randomUUID()
+  let watching: NodeJS.Timeout | undefined
+  const watch = () => {
+    if (followers.size === 0 && changes.size === 0) {
+      clearInterval(watching)
+      watching = undefined
+      return
+    }
+    db.control
+      .execute(sql`
+        WITH gone AS (DELETE FROM watching_processes WHERE until < now() - interval '1 minute')
+        INSERT INTO watching_processes (process, until) VALUES (${processName}, now() + make_interval(secs => ${WATCH_SECONDS}))
+        ON CONFLICT (process) DO UPDATE SET until = excluded.until`)
+      .catch(onError)
+  }
+  const startWatching = () => {
+    if (watching) return
+    watching = setInterval(watch, WATCH_EVERY_MS).unref()
+    watch()
+  }
   const wakeAll = (wakes: Iterable<() => void> | undefined) => {
     for (const wake of wakes ?? []) wake()
   }
@@ -57,6 +81,7 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
       const signal = createWakeSignal()
       const wakes = followers.get(runId) ?? new Set()
       followers.set(runId, wakes.add(signal.wake))
+      startWatching()
       return {
         next: signal.wait,
         stop() {
@@ -71,9 +96,11 @@ export function createRunMessages(db: Database, onError: (error: Error) => void)
     onChange(wake) {
       listen()
       changes.add(wake)
+      startWatching()
       return () => changes.delete(wake)
     },
     async close() {
+      clearInterval(watching)
       for (const wakes of followers.values()) wakeAll(wakes)
       const stop = await listening?.catch(() => null)
       await stop?.()

@@ -13,6 +13,7 @@ import type { Attempt } from './attempt.ts'
 import { type Claim, type ClaimedRun, type ClaimRequest, claim, loadClaimed } from './claim.ts'
 import { handOver, type NextClaim, type RunLease } from './finish.ts'
 import { type Moment, takeMoment } from './moment.ts'
+import { createSuccessQueue, type FinishSuccess } from './success.ts'
 import { type Supervised, superviseRun } from './supervise.ts'
 import type { WorkerServices } from './worker-services.ts'
 
@@ -53,6 +54,7 @@ class WorkerSlots implements Slots {
   readonly #services: WorkerServices
   readonly #pool: ExecutorPool
   readonly #share: Share
+  readonly #finishSuccess: FinishSuccess
   readonly #ended = Promise.withResolvers<void>()
   readonly sawOneThrough = this.#ended.promise
   #begun = false
@@ -71,6 +73,7 @@ class WorkerSlots implements Slots {
     this.#services = services
     this.#pool = pool
     this.#share = share
+    this.#finishSuccess = createSuccessQueue(services.db.control)
     // A restarted process may get the same process id, but never the same name.
     this.worker = `${services.config.instance}:${randomBytes(3).toString('hex')}`
   }
@@ -169,7 +172,8 @@ class WorkerSlots implements Slots {
   #supervise(run: ClaimedRun, leasedAt: Moment): void {
     this.#begun = true
     const next = this.#prepareNext()
-    const supervised = superviseRun(this.#services, this.#pool, run, { leasedAt, claimNext: next.claim })
+    const finishSuccess = this.#finishSuccess
+    const supervised = superviseRun(this.#services, this.#pool, run, { leasedAt, claimNext: next.claim, finishSuccess })
     this.#held.set(run.id, supervised)
     void supervised.done.then(() => {
       this.#held.delete(run.id)

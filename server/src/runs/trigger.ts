@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
-import { notifyRun } from '../database/notifications.ts'
+import { wakeWorkers } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { PipelineConfig } from '../pipelines/config-shape.ts'
@@ -89,7 +89,7 @@ export async function triggerAs(
       id,
       details: { pipeline_id: pipelineId, pipeline: pipeline.name, ...details },
     })
-    await tx.execute(notifyRun('ready'))
+    await tx.execute(wakeWorkers(1))
     return run!
   })
 }

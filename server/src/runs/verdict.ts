@@ -12,7 +12,7 @@ import { trimError } from '../executors/reports.ts'
 import { makeFingerprint } from '../pipelines/fingerprint.ts'
 import type { Attempt, StopReason } from './attempt.ts'
 import type { ClaimedRun } from './claim.ts'
-import { finishFailed, finishSuccess, handOver, type NextClaim, retryLater } from './finish.ts'
+import { finishFailed, handOver, type NextClaim, retryLater } from './finish.ts'
 
 export type Verdict = Success | Failure | { end: StopReason }
 
@@ -128,7 +128,7 @@ async function writeSuccess(attempt: Attempt, outcome: Outcome): Promise<void> {
   const goesOn = 'config' in pinned && findDestination(pinned.config.destination.name)?.buildOutput !== undefined
   const target = goesOn && fingerprint ? fingerprint.destination : null
   const log = await attempt.log.rest()
-  await endOnce(attempt, (next) => finishSuccess(services.db.control, run, { outcome, incremental, target, log, next }))
+  await endOnce(attempt, (next) => attempt.finishSuccess(run, { outcome, incremental, target, log, next }))
 }
 
 /**

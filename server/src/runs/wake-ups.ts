@@ -1,14 +1,17 @@
 /**
- * How workers learn about runs. Up to eight workers with free slots listen (table `listening_workers`). A worker
- * without a seat polls every two seconds, and checks its own runs every second. With hundreds of workers there is still
- * a poll every few milliseconds, and a trigger wakes eight workers instead of all.
+ * How workers learn about runs. Up to eight workers with free slots listen (table `listening_workers`), and a message wakes
+ * as many of them as there are runs: it names their seats. One that has no free slot left passes it on. The others look a
+ * little later, and once for many messages, in case one that was named has died. A worker without a seat polls every two
+ * seconds, and checks its own runs every second: with hundreds of them there is still a poll every few milliseconds.
  */
 import { sql } from '../database/database.ts'
-import { CHANNEL, readMessage } from '../database/notifications.ts'
+import { CHANNEL, readMessage, readSeats, wakeWorkers } from '../database/notifications.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /** A seat is renewed with every poll; the seat of a dead worker is free after this time. */
 const SEAT_SECONDS = 20
+/** When those look that a message did not name. */
+const OTHERS_LOOK_MS = 500
 
 export interface WakeUps {
   listening(): boolean
@@ -18,7 +21,8 @@ export interface WakeUps {
 }
 
 export interface WakeUpHandlers {
-  ready(): void
+  /** Runs are waiting. False if this worker has no room for one. */
+  ready(): boolean
   cancelled(runId: string): void
   /** A reader is following the log of this run. */
   followed(runId: string): void
@@ -28,16 +32,32 @@ export interface WakeUpHandlers {
 
 export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUpHandlers): WakeUps {
   let stopListening: (() => Promise<void>) | null = null
+  let seat: number | null = null
+  let later: NodeJS.Timeout | undefined
 
+  const lookLater = () => {
+    later ??= setTimeout(() => {
+      later = undefined
+      on.ready()
+    }, OTHERS_LOOK_MS)
+  }
+  const beReady = (payload: string) => {
+    const { seats, tried } = readSeats(payload)
+    if (seats !== null && (seat === null || !seats.includes(seat))) lookLater()
+    // If it cannot be passed on, the others look by themselves.
+    else if (!on.ready() && seats !== null) db.control.execute(wakeWorkers(1, [...tried, ...seats])).catch(() => {})
+  }
   const handle = (payload: string) => {
     const { message, run_id } = readMessage(payload)
-    if (message === 'ready') on.ready()
+    if (message === 'ready') beReady(payload)
     if (message === 'cancel') on.cancelled(run_id)
     if (message === 'follow') on.followed(run_id)
   }
   const leave = async () => {
     const stop = stopListening
     stopListening = null
+    clearTimeout(later)
+    later = undefined
     await stop?.()
   }
   const leaveSeat = () =>
@@ -49,8 +69,8 @@ export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUp
         if (stopListening) await leaveSeat()
         return leave()
       }
-      const seated = await takeSeat(db.control, worker)
-      if (!seated) return leave()
+      seat = await takeSeat(db.control, worker)
+      if (seat === null) return leave()
       stopListening ??= await db.listen(CHANNEL, handle, on.gap)
     },
     async stop() {
@@ -61,13 +81,14 @@ export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUp
 }
 
 /** The seat that this worker already has, or a free one. */
-async function takeSeat(db: WorkerServices['db']['control'], worker: string): Promise<boolean> {
-  const kept = await db.execute(
-    sql`UPDATE listening_workers SET until = now() + make_interval(secs => ${SEAT_SECONDS}) WHERE worker = ${worker}`,
+async function takeSeat(db: WorkerServices['db']['control'], worker: string): Promise<number | null> {
+  const until = sql`now() + make_interval(secs => ${SEAT_SECONDS})`
+  const kept = await db.first<{ seat: number }>(
+    sql`UPDATE listening_workers SET until = ${until} WHERE worker = ${worker} RETURNING seat`,
   )
-  if (kept > 0) return true
-  const taken = await db.execute(sql`
-    UPDATE listening_workers SET worker = ${worker}, until = now() + make_interval(secs => ${SEAT_SECONDS})
-     WHERE seat = (SELECT seat FROM listening_workers WHERE until < now() ORDER BY seat LIMIT 1 FOR UPDATE SKIP LOCKED)`)
-  return taken > 0
+  if (kept) return kept.seat
+  const taken = await db.first<{ seat: number }>(sql`
+    UPDATE listening_workers SET worker = ${worker}, until = ${until}
+     WHERE seat = (SELECT seat FROM listening_workers WHERE until < now() ORDER BY seat LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING seat`)
+  return taken?.seat ?? null
 }

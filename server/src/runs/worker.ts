@@ -57,7 +57,11 @@ export async function startWorker(services: WorkerServices, share: Share = SHARE
     )
   const lookNow = guard('looking for waiting and lost runs', look)
   const wakeUps = listenForRuns(services, slots.worker, {
-    ready: slots.fill,
+    ready: () => {
+      if (slots.free() <= 0) return false
+      slots.fill()
+      return true
+    },
     cancelled: (runId) => slots.find(runId)?.stop('cancelled'),
     followed: (runId) => slots.find(runId)?.log.follow(),
     gap: lookNow,

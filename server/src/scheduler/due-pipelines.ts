@@ -9,7 +9,7 @@ import type { Logger } from 'pino'
 import { loadManyReferences, wantedBy } from '../connections/references.ts'
 import { findSource } from '../connectors/registry.ts'
 import { type Connections, type Queryable, sql } from '../database/database.ts'
-import { notifyRun } from '../database/notifications.ts'
+import { wakeWorkers } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { DatabaseUnavailable } from '../database/unreachable.ts'
 import { openPipelineConfig, resolveWith } from '../pipelines/resolve.ts'
@@ -142,7 +142,7 @@ async function startDue(tx: Queryable, tools: Omit<Tools, 'db'>, ids: string[]):
   const free = due.filter((pipeline) => pipeline.busy_run_id === null)
   for (const some of splitBySize(free)) await insertRuns(tx, tools, some, await pinConfigs(tx, box, some))
   for (const pipeline of due) if (pipeline.busy_run_id !== null) await noteSkipped(tx, pipeline, log)
-  if (free.length > 0) await tx.execute(notifyRun('ready'))
+  if (free.length > 0) await tx.execute(wakeWorkers(free.length))
   return due.length
 }
 

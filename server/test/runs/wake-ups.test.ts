@@ -11,7 +11,7 @@ const engine = await startEngine()
 const { services } = engine
 const workers: WakeUps[] = []
 after(() => Promise.all(workers.map((worker) => worker.stop())))
-const nothing = { ready() {}, cancelled() {}, followed() {}, gap() {} }
+const nothing = { ready: () => true, cancelled() {}, followed() {}, gap() {} }
 
 test('an idle worker that listens never needs more connections than the pool keeps open', async () => {
   const { counted, most } = countConnections(services.db.control)

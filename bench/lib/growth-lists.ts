@@ -1,0 +1,103 @@
+/** The lists and reads of the console and the API, on both installations in turns. */
+import { percentile, report } from './figures.ts'
+import type { Installation } from './installation.ts'
+import type { Platform } from './platform.ts'
+
+const ROUNDS = 25
+const DAY_MS = 86_400_000
+const LONG_AGO = new Date(Date.now() - 300 * DAY_MS).toISOString()
+const LAST_WEEK = new Date(Date.now() - 7 * DAY_MS).toISOString()
+
+interface Side {
+  platform: Platform
+  token: string
+  pipeline: string
+  run: string
+  user: string
+  ids: string
+}
+
+const targets: ((side: Side) => string)[] = [
+  () => '/api/pipelines?limit=100',
+  () => '/api/pipelines?limit=100&sort=name',
+  () => '/api/pipelines?limit=100&sort=-last_run_at',
+  () => '/api/pipelines?limit=100&sort=next_run_at',
+  () => '/api/pipelines?limit=100&status=failed',
+  () => '/api/pipelines?limit=100&q=Pipeline%2012',
+  () => '/api/pipelines?limit=100&enabled=true&scheduled=false',
+  () => '/api/pipelines?limit=100&source=dummy&destination=file',
+  ({ pipeline }) => `/api/pipelines/${pipeline}`,
+  ({ pipeline }) => `/api/pipelines/${pipeline}/runs`,
+  ({ pipeline }) => `/api/pipelines/${pipeline}/runs?status=failed`,
+  ({ pipeline }) => `/api/pipelines/${pipeline}/stats`,
+  ({ ids }) => `/api/pipelines/activity?ids=${ids}&runs=20`,
+  () => '/api/runs',
+  () => '/api/runs?status=failed',
+  () => '/api/runs?status=success',
+  () => '/api/runs?status=running',
+  () => '/api/runs?triggered_by=manual',
+  () => `/api/runs?until=${LONG_AGO}`,
+  () => `/api/runs?status=failed&until=${LONG_AGO}`,
+  () => '/api/runs?include_counts=true',
+  ({ pipeline }) => `/api/runs?pipeline_id=${pipeline}`,
+  () => '/api/runs/timeline?pipelines=20',
+  () => '/api/runs/days?days=1&timezone=UTC',
+  ({ run }) => `/api/pipelines/runs/${run}`,
+  ({ run }) => `/api/pipelines/runs/${run}/logs`,
+  () => '/api/audit',
+  () => '/api/audit?action=member.role_changed',
+  () => '/api/audit?object_type=run',
+  ({ user }) => `/api/audit?actor_id=${user}`,
+  ({ pipeline }) => `/api/audit?object_id=${pipeline}`,
+  () => `/api/audit?since=${LAST_WEEK}`,
+  () => `/api/audit?until=${LONG_AGO}`,
+  () => '/api/users',
+  () => '/api/domains',
+  () => '/api/webhooks',
+  () => '/api/connectors/saved',
+  () => '/api/sources/custom',
+  () => '/api/api-keys',
+  () => '/api/organization',
+]
+
+export const measureLists = (small: Installation, large: Installation): Promise<void> =>
+  small.withPlatform((smallPlatform, smallToken) =>
+    large.withPlatform(async (largePlatform, largeToken) => {
+      const sides = [await look(smallPlatform, smallToken), await look(largePlatform, largeToken)] as const
+      for (const target of targets) {
+        const times = await timeInTurns(sides, target)
+        if (times === null) continue
+        const [before, after] = times.map((side) => percentile(side, 50)) as [number, number]
+        report(
+          target({ pipeline: 'ID', run: 'ID', user: 'ID', ids: 'ID,…' } as Side).replace(/=\d{4}-[^&]+/, '=TIME'),
+          { large_p50_ms: after, small_p50_ms: before, ratio: after / before },
+          'ratio <= 1.5',
+        )
+      }
+    }),
+  )
+
+async function look(platform: Platform, token: string): Promise<Side> {
+  const pipelines = (await platform.api.read(token, '/api/pipelines?limit=20&sort=-last_run_at')) as { id: string }[]
+  const [line] = (await platform.api.read(token, '/api/audit?limit=1')) as { actor_id: string }[]
+  const [run] = (await platform.api.read(token, '/api/runs?limit=1')) as { id: string }[]
+  const ids = pipelines.map(({ id }) => id).join(',')
+  return { platform, token, pipeline: pipelines[0]!.id, run: run!.id, user: line!.actor_id, ids }
+}
+
+/** Null if there is no such list. */
+async function timeInTurns(sides: readonly [Side, Side], target: (side: Side) => string): Promise<number[][] | null> {
+  const times: number[][] = [[], []]
+  for (let round = -2; round < ROUNDS; round++)
+    for (const [index, side] of sides.entries()) {
+      const began = performance.now()
+      const answer = await fetch(side.platform.url + target(side), { headers: { authorization: `Bearer ${side.token}` } })
+      const body = await answer.text()
+      if (!answer.ok) {
+        console.log(`${target(side)}: ${answer.status} ${body.slice(0, 200)}`)
+        return null
+      }
+      if (round >= 0) times[index]!.push(performance.now() - began)
+    }
+  return times
+}
