@@ -30,7 +30,9 @@ await withDatabase(async ({ db, connection, keys }) => {
   await migrate(db)
   const other = await db.first(sql`SELECT FROM organizations LIMIT 1`)
   if (other && !values.organization && !values.anyway) {
-    console.error('This database has organizations; name the one to fill with --organization ID, or add others with --anyway.')
+    console.error(
+      'This database has organizations; name the one to fill with --organization ID, or add others with --anyway.',
+    )
     process.exitCode = 1
     return
   }

@@ -91,7 +91,9 @@ async function timeInTurns(sides: readonly [Side, Side], target: (side: Side) =>
   for (let round = -2; round < ROUNDS; round++)
     for (const [index, side] of sides.entries()) {
       const began = performance.now()
-      const answer = await fetch(side.platform.url + target(side), { headers: { authorization: `Bearer ${side.token}` } })
+      const answer = await fetch(side.platform.url + target(side), {
+        headers: { authorization: `Bearer ${side.token}` },
+      })
       const body = await answer.text()
       if (!answer.ok) {
         console.log(`${target(side)}: ${answer.status} ${body.slice(0, 200)}`)

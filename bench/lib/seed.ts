@@ -45,7 +45,9 @@ export async function seed(
   const client = new pg.Client(connection)
   await client.connect()
   try {
-    await client.query(`SET maintenance_work_mem = '1GB'; SET synchronous_commit = off; SET max_parallel_maintenance_workers = 0`)
+    await client.query(
+      `SET maintenance_work_mem = '1GB'; SET synchronous_commit = off; SET max_parallel_maintenance_workers = 0`,
+    )
     await client.query('BEGIN')
     // Neither triggers nor foreign keys: what is written here fits together.
     await client.query('SET LOCAL session_replication_role = replica')
@@ -62,7 +64,12 @@ export async function seed(
   }
 }
 
-async function withoutIndexes(client: pg.Client, table: string, say: (text: string) => void, fill: () => Promise<void>) {
+async function withoutIndexes(
+  client: pg.Client,
+  table: string,
+  say: (text: string) => void,
+  fill: () => Promise<void>,
+) {
   const { rows } = await client.query<{ name: string; definition: string }>(
     `SELECT indexrelid::regclass AS name, pg_get_indexdef(indexrelid) AS definition FROM pg_index i
       WHERE indrelid = $1::regclass AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid)`,
@@ -77,7 +84,12 @@ async function withoutIndexes(client: pg.Client, table: string, say: (text: stri
 }
 
 /** In batches, with what has been written after each. */
-async function inBatches(total: number, what: string, say: (text: string) => void, insert: (from: number, to: number) => Promise<unknown>) {
+async function inBatches(
+  total: number,
+  what: string,
+  say: (text: string) => void,
+  insert: (from: number, to: number) => Promise<unknown>,
+) {
   for (let from = 1; from <= total; from += BATCH) {
     const to = Math.min(from + BATCH - 1, total)
     await insert(from, to)
@@ -86,7 +98,9 @@ async function inBatches(total: number, what: string, say: (text: string) => voi
 }
 
 async function insertOrganizations(client: pg.Client, { organizations, largest }: Seed): Promise<void> {
-  await client.query('CREATE TEMP TABLE seeded_organizations (n int PRIMARY KEY, id uuid NOT NULL, user_id uuid NOT NULL)')
+  await client.query(
+    'CREATE TEMP TABLE seeded_organizations (n int PRIMARY KEY, id uuid NOT NULL, user_id uuid NOT NULL)',
+  )
   await client.query(
     `INSERT INTO seeded_organizations
      SELECT n, CASE WHEN n = 1 THEN coalesce($2::uuid, ${idOf('organization', 'n')}) ELSE ${idOf('organization', 'n')} END, ${idOf('user', 'n')} FROM generate_series(1, $1::int) n`,
@@ -95,7 +109,9 @@ async function insertOrganizations(client: pg.Client, { organizations, largest }
   await client.query(
     `INSERT INTO organizations (id, name, slug) SELECT id, 'Seeded ' || n, 'seeded-' || n FROM seeded_organizations ON CONFLICT DO NOTHING`,
   )
-  await client.query(`INSERT INTO users (id, email, name) SELECT user_id, 'seeded-' || n || '@example.com', 'Seeded ' || n FROM seeded_organizations`)
+  await client.query(
+    `INSERT INTO users (id, email, name) SELECT user_id, 'seeded-' || n || '@example.com', 'Seeded ' || n FROM seeded_organizations`,
+  )
   await client.query(
     `INSERT INTO memberships (organization_id, user_id, role) SELECT id, user_id, CASE WHEN $1 AND n = 1 THEN 'admin' ELSE 'owner' END FROM seeded_organizations`,
     [largest !== undefined],
@@ -103,8 +119,15 @@ async function insertOrganizations(client: pg.Client, { organizations, largest }
 }
 
 /** Their configs are encrypted, and open: a due one runs. */
-async function insertPipelines(client: pg.Client, box: SecretBox, { organizations, pipelines }: Seed, say: (text: string) => void) {
-  await client.query('CREATE TEMP TABLE seeded_pipelines (n int PRIMARY KEY, id uuid NOT NULL, organization_id uuid NOT NULL)')
+async function insertPipelines(
+  client: pg.Client,
+  box: SecretBox,
+  { organizations, pipelines }: Seed,
+  say: (text: string) => void,
+) {
+  await client.query(
+    'CREATE TEMP TABLE seeded_pipelines (n int PRIMARY KEY, id uuid NOT NULL, organization_id uuid NOT NULL)',
+  )
   await client.query(
     `INSERT INTO seeded_pipelines SELECT i, ${idOf('pipeline', 'i')}, o.id
        FROM generate_series(1, $1::int) i JOIN seeded_organizations o ON o.n = ${organizationOf('i', organizations)}`,

@@ -6,13 +6,12 @@
 import { randomUUID } from 'node:crypto'
 import { type Database, lockForTransaction, type Queryable, sql } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
-import { wakeWorkers } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { AppError, notFound } from '../errors.ts'
 import type { PipelineConfig } from '../pipelines/config-shape.ts'
 import { openPipelineConfig, type ResolvedConfig, resolveConfig } from '../pipelines/resolve.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
-import { audit } from '../tenancy/audit.ts'
+import { auditStatement } from '../tenancy/audit.ts'
 import { inVisibleDomain } from '../tenancy/visibility.ts'
 import { pinConfig, placeRun, type RunnableConfig, versionOf } from './pinned-config.ts'
 import { keepUsedConfigs, usedConfigOf } from './used-config.ts'
@@ -78,19 +77,22 @@ export async function triggerAs(
     )
     const id = randomUUID()
     const used = usedConfigOf(box, pipeline, pinned)
-    const run = await tx.first<TriggeredRun>(sql`
-      WITH kept AS (${keepUsedConfigs([used])})
-      INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, triggered_by_user, config_box, source_version, used_config_id, pod_class, ready)
-      SELECT ${id}, ${actor.organization_id}, ${pipelineId}, ${triggered_by}, ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)}, ${used.id}, ${pod_class},
-             NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
-      RETURNING id, pipeline_id, status, triggered_by, created_at`)
-    await audit(tx, actor, 'run.triggered', {
+    const audited = auditStatement(actor, 'run.triggered', {
       type: 'run',
       id,
       details: { pipeline_id: pipelineId, pipeline: pipeline.name, ...details },
     })
-    await tx.execute(wakeWorkers(1))
-    return run!
+    const run = await tx.first<TriggeredRun & { woken: null }>(sql`
+      WITH kept AS (${keepUsedConfigs([used])}),
+      audited AS (${audited}),
+      added AS (
+        INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, triggered_by_user, config_box, source_version, used_config_id, pod_class, ready)
+        SELECT ${id}, ${actor.organization_id}, ${pipelineId}, ${triggered_by}, ${actor.user_id}, ${box.seal(runPlace(actor.organization_id, id), pinned)}, ${versionOf(pinned)}, ${used.id}, ${pod_class},
+               NOT EXISTS (SELECT 1 FROM runs WHERE pipeline_id = ${pipelineId} AND status IN ('pending', 'running'))
+        RETURNING id, pipeline_id, status, triggered_by, created_at, ready)
+      SELECT id, pipeline_id, status, triggered_by, created_at, wake_workers(ready::int)::text AS woken FROM added`)
+    const { woken: _, ...triggered } = run!
+    return triggered
   })
 }
 

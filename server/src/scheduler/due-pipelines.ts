@@ -1,6 +1,7 @@
 /**
  * Starts due pipelines. They are claimed in batches with SKIP LOCKED, so any number of schedulers may run: each batch
- * is one transaction that advances the due times and inserts the runs. If it fails, its pipelines are started one by one,
+ * is one transaction that advances the due times and inserts the runs. If more are due than fit into one, organizations share
+ * the others, so that one with thousands of them does not delay the rest. If it fails, its pipelines are started one by one,
  * and one that fails again is postponed. The clock is the database's. A pipeline whose last run has not ended is skipped,
  * and that run's log says so; after downtime a pipeline runs once, because its next time is computed from now.
  */
@@ -8,7 +9,7 @@ import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import { loadManyReferences, wantedBy } from '../connections/references.ts'
 import { findSource } from '../connectors/registry.ts'
-import { type Connections, type Queryable, sql } from '../database/database.ts'
+import { type Connections, type Queryable, type Statement, sql } from '../database/database.ts'
 import { wakeWorkers } from '../database/notifications.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { DatabaseUnavailable } from '../database/unreachable.ts'
@@ -61,7 +62,7 @@ export async function scheduleDuePipelines(
   podClasses: readonly string[] = [],
 ): Promise<number> {
   const tools = { db, box, log, podClasses }
-  const first = await scheduleBatch(tools)
+  const first = await scheduleBatch(tools, oldestDue)
   if (first < BATCH) return first
   const rest = await Promise.all(Array.from({ length: PARALLEL_BATCHES }, () => scheduleAll(tools)))
   return rest.reduce((sum, count) => sum + count, first)
@@ -70,18 +71,18 @@ export async function scheduleDuePipelines(
 async function scheduleAll(tools: Tools): Promise<number> {
   let total = 0
   for (;;) {
-    const handled = await scheduleBatch(tools)
+    const handled = await scheduleBatch(tools, sharedDue)
     total += handled
     if (handled < BATCH) return total
   }
 }
 
 /** One pipeline that cannot be started must not stop those that share its batch, so they are tried separately then. */
-async function scheduleBatch(tools: Tools): Promise<number> {
+async function scheduleBatch(tools: Tools, choice: Statement): Promise<number> {
   let ids: string[] = []
   try {
     return await tools.db.transaction(async (tx) => {
-      ids = await lockDue(tx)
+      ids = await lockDue(tx, choice)
       return startDue(tx, tools, ids)
     })
   } catch (error) {
@@ -98,7 +99,7 @@ async function scheduleBatch(tools: Tools): Promise<number> {
 
 async function scheduleOne({ db, log, ...tools }: Tools, id: string): Promise<number> {
   try {
-    return await db.transaction(async (tx) => startDue(tx, { ...tools, log }, await lockDue(tx, id)))
+    return await db.transaction(async (tx) => startDue(tx, { ...tools, log }, await lockDue(tx, onlyDue(id))))
   } catch (error) {
     const seconds = error instanceof DatabaseUnavailable ? AFTER_OUTAGE_SECONDS : POSTPONED_SECONDS
     const message = `a due pipeline could not be started; trying again in ${seconds} seconds`
@@ -121,12 +122,36 @@ const postpone = (db: Connections, id: string, seconds: number): Promise<number>
   db.execute(sql`
     UPDATE pipelines SET next_run_at = now() + make_interval(secs => ${seconds}) WHERE id = ${id} AND enabled AND next_run_at <= now()`)
 
-async function lockDue(tx: Queryable, only?: string): Promise<string[]> {
-  const rows = await tx.query<{ id: string }>(sql`
-    SELECT id FROM pipelines WHERE enabled AND next_run_at <= now()${only === undefined ? sql`` : sql` AND id = ${only}`}
-     ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`)
-  return rows.map(({ id }) => id)
-}
+const oldestDue = sql`
+  SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`
+
+const onlyDue = (id: string): Statement => sql`
+  SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() AND id = ${id} FOR NO KEY UPDATE SKIP LOCKED`
+
+/**
+ * The first of every organization before the second of any. Organizations are found by a loose index scan; each offers its
+ * share of what all batches take together. What other batches have locked is passed over.
+ */
+const sharedDue = sql`
+  WITH RECURSIVE organization AS (
+    (SELECT organization_id FROM pipelines ORDER BY organization_id LIMIT 1)
+    UNION ALL
+    SELECT n.organization_id FROM organization o CROSS JOIN LATERAL (
+      SELECT p.organization_id FROM pipelines p WHERE p.organization_id > o.organization_id ORDER BY p.organization_id LIMIT 1) n
+  ), due AS MATERIALIZED (
+    SELECT o.organization_id FROM organization o
+     WHERE EXISTS (SELECT 1 FROM pipelines p WHERE p.organization_id = o.organization_id AND p.enabled AND p.next_run_at <= now())
+  ), candidate AS MATERIALIZED (
+    SELECT c.id, c.next_run_at, row_number() OVER (PARTITION BY d.organization_id ORDER BY c.next_run_at) AS turn
+      FROM due d CROSS JOIN LATERAL (
+        SELECT p.id, p.next_run_at FROM pipelines p WHERE p.organization_id = d.organization_id AND p.enabled AND p.next_run_at <= now()
+         ORDER BY p.next_run_at, p.id LIMIT (SELECT ceil(${BATCH * (PARALLEL_BATCHES + 1)}::float8 / count(*)) FROM due)) c
+  )
+  SELECT p.id FROM candidate c JOIN pipelines p ON p.id = c.id WHERE p.enabled AND p.next_run_at <= now()
+   ORDER BY c.turn, c.next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE OF p SKIP LOCKED`
+
+const lockDue = async (tx: Queryable, choice: Statement): Promise<string[]> =>
+  (await tx.query<{ id: string }>(choice)).map(({ id }) => id)
 
 async function startDue(tx: Queryable, tools: Omit<Tools, 'db'>, ids: string[]): Promise<number> {
   if (ids.length === 0) return 0

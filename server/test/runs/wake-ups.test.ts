@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { type Connections, KEPT_OPEN, sql } from '../../src/database/database.ts'
+import { CHANNEL, readSeats, wakeWorkers } from '../../src/database/notifications.ts'
 import { listenForRuns, type WakeUps } from '../../src/runs/wake-ups.ts'
 import { startWorker } from '../../src/runs/worker.ts'
 import { countConnections } from '../harness/count-connections.ts'
@@ -41,6 +42,38 @@ test('of many idle workers eight listen, and another takes the place of one that
   await workers[0]!.keepSeat(false)
   await workers[11]!.keepSeat(true)
   assert.deepEqual(listening(), [...workers.slice(1, 8), workers[11]])
+})
+
+test('a message wakes as many workers as there are runs; one without room passes it on', async () => {
+  const woken: string[] = []
+  const everyone = Promise.withResolvers<void>()
+  let full = new Set<string>()
+  const own = Array.from({ length: 4 }, (_, index) => {
+    const name = `own ${index}`
+    const ready = () => {
+      woken.push(name)
+      if (woken.length === 4) everyone.resolve()
+      return !full.has(name)
+    }
+    return listenForRuns(services, name, { ...nothing, ready })
+  })
+  after(() => Promise.all(own.map((worker) => worker.stop())))
+  for (const worker of workers) await worker.keepSeat(false)
+  for (const worker of own) await worker.keepSeat(true)
+  const heard = Promise.withResolvers<string>()
+  const stop = await services.db.listen(CHANNEL, (payload) => heard.resolve(payload))
+  await services.db.execute(wakeWorkers(2))
+  assert.equal(readSeats(await heard.promise).seats!.length, 2)
+  await stop()
+  while (woken.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  await everyone.promise
+  assert.equal(new Set(woken).size, 4, 'the others look later, once')
+  woken.length = 0
+  full = new Set(['own 0', 'own 1', 'own 2'])
+  await services.db.execute(wakeWorkers(1))
+  while (!woken.includes('own 3')) await new Promise((resolve) => setTimeout(resolve, 5))
+  for (const worker of own) await worker.stop()
+  for (const worker of workers) await worker.keepSeat(true)
 })
 
 test('the seat of a dead worker is free after a while', async () => {

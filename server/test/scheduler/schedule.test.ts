@@ -8,6 +8,7 @@ import { expireOutputs, removeDeletedRuns } from '../../src/scheduler/cleanup.ts
 import { scheduleDuePipelines } from '../../src/scheduler/due-pipelines.ts'
 import { nextDueMs } from '../../src/scheduler/next-due.ts'
 import { startScheduler } from '../../src/scheduler/scheduler.ts'
+import { registerPerson } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
 
 const engine = await startEngine()
@@ -73,6 +74,25 @@ test('a running scheduler starts what is due', async () => {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   await scheduler.stop(AbortSignal.abort())
+})
+
+test('an organization with thousands of due pipelines delays the single one of another by two batches at most', async () => {
+  await db.execute(sql`UPDATE pipelines SET next_run_at = NULL`)
+  const flood = await scheduled()
+  await db.execute(sql`
+    INSERT INTO pipelines (organization_id, name, config_box, stream, schedule, next_run_at)
+    SELECT organization_id, 'flood', config_box, stream, schedule, now() - interval '1 hour' FROM pipelines CROSS JOIN generate_series(1, 4000) WHERE id = ${flood}`)
+  const other = await registerPerson(engine, 'Other')
+  const single = await engine.createPipeline({}, other)
+  await db.execute(
+    sql`UPDATE pipelines SET schedule = '0 0 1 1 *', next_run_at = now() - interval '1 second' WHERE id = ${single}`,
+  )
+  assert.equal(await tick(), 4001)
+  const place = await db.first<{ before: number }>(sql`
+    SELECT count(*)::int AS before FROM runs r WHERE r.seq < (SELECT s.seq FROM runs s WHERE s.pipeline_id = ${single})
+       AND r.pipeline_id IN (SELECT p.id FROM pipelines p WHERE p.name = 'flood')`)
+  assert.ok(place!.before <= 1500, `${place!.before} came first`)
+  await db.execute(sql`DELETE FROM pipelines WHERE name = 'flood'`)
 })
 
 test('an invalid schedule does not block others, and a long batch is pinned in pieces', async () => {

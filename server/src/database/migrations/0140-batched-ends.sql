@@ -9,7 +9,7 @@ DROP FUNCTION claim_runs(text, integer, integer, double precision, uuid, text);
 -- the way (`busy`: ask again soon), and where the next claim of this worker begins.
 --
 -- 1. Organizations with waiting runs are found by a loose index scan: one descent per organization, however many runs it
---    has waiting. At most 64 are looked at, from `after` on and round the end, so a claim costs the same with a hundred
+--    has waiting. Some are looked at, from `after` on and round the end, so a claim costs the same with a hundred
 --    thousand of them, and each comes up once a round. Of these, those with the fewest runs going come first, then the
 --    oldest run.
 -- 2. Their advisory locks make the limit exact: who holds one is alone in claiming for that organization and counts anew,
@@ -24,6 +24,8 @@ CREATE FUNCTION claim_runs(claimer text, free integer, per_organization integer,
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   moment timestamptz := clock_timestamp();
+  -- Enough to find one run for each slot, even if others claim at the same time.
+  looks integer := 16 + 4 * free;
   heads uuid[];
   organization uuid;
   locked uuid[] := '{}';
@@ -49,7 +51,7 @@ BEGIN
        WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
   ), seen AS (
-    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT 64
+    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT looks
   ), waiting AS (
     SELECT s.organization_id, s.seq, a.running FROM seen s
      CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = s.organization_id AND r.status = 'running') a
@@ -57,7 +59,7 @@ BEGIN
   )
   SELECT (SELECT array_agg(h.organization_id ORDER BY h.running, h.seq)
             FROM (SELECT * FROM waiting w ORDER BY w.running, w.seq LIMIT 2 * free + 8) h),
-         (SELECT s.organization_id FROM seen s WHERE s.place = 64)
+         (SELECT s.organization_id FROM seen s WHERE s.place = looks)
     INTO heads, next_after;
   next_after := coalesce(next_after, after);
   run_ids := '{}';
