@@ -187,7 +187,7 @@ function reaches(worker: Role, warehouse: Postgres): Promise<boolean> {
     `exec 3<>/dev/tcp/${warehouse.machine.address}/5432`,
   ]
   return new Promise((resolve) => {
-    execFile(command!, args, { timeout: 5000 }, (error) => resolve(error === null))
+    execFile(command!, args, { timeout: 20_000 }, (error) => resolve(error === null))
   })
 }
 
