@@ -8,7 +8,7 @@ import { loadavg, tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { startPlatform } from '../bench/lib/platform.ts'
+import { type Platform, startPlatform } from '../bench/lib/platform.ts'
 import { describeMachine } from './failover/cluster.ts'
 import { FIGURES, type Figure, TOLERANCE, takeFigures } from './soak/figures.ts'
 import { beginSoak, startReceiver } from './soak/load.ts'
@@ -36,29 +36,34 @@ const data = path.join(folder, 'data')
 const temporary = path.join(folder, 'tmp')
 mkdirSync(temporary)
 const receiver = await startReceiver()
-const platform = await startPlatform(data, {
+let platform: Platform | undefined
+/** Also where something failed: nothing of it may go on. */
+process.once('exit', () => {
+  if (platform) kill(platform.pid)
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
+platform = await startPlatform(data, {
   TMPDIR: temporary,
   EGRESS_ALLOW: `127.0.0.1:${receiver.port}`,
-  ORG_CONCURRENCY: '4',
   LOG_LEVEL: 'error',
 })
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.on(signal, () => {
-    process.kill(platform.pid, 'SIGKILL')
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
-    process.exit(1)
-  })
 console.log(`${minutes} minutes after ${warmUp} of warm-up; ${describeMachine()}`)
 const load = await beginSoak(platform.url, receiver.port)
-const samples = await watch()
-const left = report(samples)
+process.exitCode = report(await watch(platform))
 await load.stop()
 await platform.stop()
 receiver.close()
-rmSync(folder, { recursive: true, force: true })
-process.exitCode = left
 
-async function watch(): Promise<Record<Figure, Sample[]>> {
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has stopped.
+  }
+}
+
+async function watch(platform: Platform): Promise<Record<Figure, Sample[]>> {
   const taken = Object.fromEntries(FIGURES.map((figure) => [figure, []])) as unknown as Record<Figure, Sample[]>
   const began = performance.now()
   for (let turn = 0; ; turn++) {

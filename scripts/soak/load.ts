@@ -78,7 +78,7 @@ export async function beginSoak(url: string, receiver: number): Promise<SoakLoad
     return text.startsWith('{') ? JSON.parse(text) : text
   }
   token = (await call('POST', '/auth/register', JSON.parse(ACCOUNT))).access_token
-  const source = await call('POST', '/custom-sources', { name: 'numbers', code: SOURCE })
+  await call('POST', '/custom-sources', { name: 'Numbers', source_name: 'numbers', code: SOURCE })
   await call('POST', '/webhooks', { url: `http://127.0.0.1:${receiver}/`, events: ['run.succeeded', 'run.failed'] })
 
   const repeat = async (what: string, everyMs: number, act: () => Promise<unknown>) => {
@@ -93,7 +93,7 @@ export async function beginSoak(url: string, receiver: number): Promise<SoakLoad
     }
   }
   const live = async (place: number) => {
-    const config = describePipeline(place, source.id)
+    const config = describePipeline(place)
     const { id } = await call('POST', '/pipelines', { name: `pipeline ${place}`, config })
     for (let run = 0; run < RUNS_OF_A_PIPELINE && going; run++) {
       const begun = await call('POST', `/pipelines/${id}/run`)
@@ -138,14 +138,14 @@ export async function beginSoak(url: string, receiver: number): Promise<SoakLoad
   }
 }
 
-function describePipeline(place: number, custom: string): object {
+function describePipeline(place: number): object {
   const dummy = { name: 'dummy', stream: 'creatures', config: { records: 2000, seed: place } }
   const ways = [
     { source: dummy, destination: { name: 'file', config: {} } },
     { source: dummy, destination: { name: 'file', config: { format: 'parquet' } } },
     { source: dummy, destination: { name: 'sqlite', config: { table: 'creatures' } } },
     {
-      source: { custom_source_id: custom, stream: 'numbers', config: {} },
+      source: { name: 'numbers', stream: 'numbers', config: {} },
       destination: { name: 'logger', config: {} },
     },
   ]

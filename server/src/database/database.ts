@@ -8,6 +8,7 @@ import { type Connections, type OpenPool, openPool, type Queryable, type Transac
 import { createServers } from './servers.ts'
 import { CONTROL_LIMITS, type ConnectionSettings, isAnswerMissing, REQUEST_LIMITS } from './session.ts'
 import { raw, type Statement, script, sql } from './sql.ts'
+import { isPoolFull, isUnreachable } from './unreachable.ts'
 
 export { type Connections, KEPT_OPEN, type Queryable, type Transactions } from './pool.ts'
 export type { ConnectionSettings } from './session.ts'
@@ -57,9 +58,14 @@ export function connectDatabase(
     servers.doubt()
     for (const pool of [main, control]) pool.dropIdle()
   }
+  // A short statement by key was not answered. Nobody should wait a minute for an answer that does not come either.
+  const onGone = () => {
+    onSilence()
+    main.dropUsedFor(LONG_MS)
+  }
   const shared = { servers, onSilence, onError: report }
   const main = openPool({ size: poolSize, ...setUp, limits: REQUEST_LIMITS }, shared)
-  const control = openPool({ size: CONTROL_POOL, ...setUp, limits: CONTROL_LIMITS }, shared)
+  const control = openPool({ size: CONTROL_POOL, ...setUp, limits: CONTROL_LIMITS }, { ...shared, onSilence: onGone })
   const listener = createListener({
     servers,
     setUp: { ...setUp, limits: CONTROL_LIMITS },
@@ -67,12 +73,13 @@ export function connectDatabase(
     onSilence,
   })
 
-  const stopWatching = watchForSilence(main, async () => {
+  const ask = async () => {
     // Of several servers, whoever is the primary now answers at once; with a single one, only a missing answer tells.
     servers.doubt()
     await servers.require()
     await control.connections.first(script('SELECT 1', PROBE_ANSWER_MS))
-  })
+  }
+  const stopWatching = watchForSilence(main, ask, onGone)
 
   return {
     ...main.connections,
@@ -103,15 +110,18 @@ const PROBE_ANSWER_MS = 5000
 
 /**
  * A request may wait a minute for its answer, and nothing says that the server is gone. While one waits for long, a short
- * question on another connection finds out; its failure is dealt with like every other.
+ * question on another connection finds out. If that is not answered either, all who wait for long are told so.
  */
-function watchForSilence(pool: OpenPool, ask: () => Promise<unknown>): () => void {
+function watchForSilence(pool: OpenPool, ask: () => Promise<unknown>, onGone: () => void): () => void {
   let asking = false
   const timer = setInterval(() => {
     if (asking || pool.longestUseMs() < LONG_MS) return
     asking = true
     ask()
-      .catch(() => {})
+      .catch((error: Error) => {
+        // A pool that is full says nothing about the server.
+        if (isUnreachable(error) && !isPoolFull(error)) onGone()
+      })
       .finally(() => {
         asking = false
       })

@@ -30,7 +30,10 @@ export interface Transactions extends Queryable {
 }
 
 export interface Connections extends Transactions {
-  /** How long ago the database was last unreachable, or a connection broke in use. */
+  /**
+   * How long the database has been there as far as this process knows: since it was last unreachable, or since these
+   * connections were made. What happened before cannot be known.
+   */
   steadyForMs(): number
 }
 
@@ -78,6 +81,8 @@ export interface OpenPool {
   dropIdle(): void
   /** How long the connection that was taken first has been in use. */
   longestUseMs(): number
+  /** Drops connections that have been in use for longer; whoever waits for an answer on them gets an error. */
+  dropUsedFor(ms: number): void
   close(): Promise<void>
 }
 
@@ -113,7 +118,7 @@ export function openPool({ size, ...setUp }: PoolSettings, { servers, onSilence,
   servers.onMove(() => {
     for (const client of open.keys()) dropConnection(client)
   })
-  let faultAt = Number.NEGATIVE_INFINITY
+  let faultAt = performance.now()
   const checkOut = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
     try {
       await servers.require()
@@ -135,6 +140,9 @@ export function openPool({ size, ...setUp }: PoolSettings, { servers, onSilence,
       steadyForMs: () => performance.now() - faultAt,
     },
     longestUseMs: () => Math.max(0, ...[...used.values()].map((since) => performance.now() - since)),
+    dropUsedFor(ms) {
+      for (const [client, since] of used) if (performance.now() - since > ms) dropConnection(client)
+    },
     dropIdle() {
       for (const client of open.keys()) if (!used.has(client)) dropConnection(client)
     },

@@ -3,6 +3,7 @@ import { after, test } from 'node:test'
 import { connectDatabase, isDatabaseError, script, sql, UNIQUE_VIOLATION } from '../../src/database/database.ts'
 import { DatabaseUnavailable } from '../../src/database/unreachable.ts'
 import { cloneDatabase } from '../harness/database.ts'
+import { startDatabaseProxy } from '../harness/database-proxy.ts'
 
 const { db, connection, drop } = await cloneDatabase(3)
 after(drop)
@@ -75,4 +76,22 @@ test('closing waits until the last connection is gone', async () => {
     sql`SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'SELECT pg_sleep%'`,
   )
   assert.equal(left!.count, 0)
+})
+
+test('whoever waits for a server that fell silent is told so as soon as a short question gets no answer', async () => {
+  const proxy = await startDatabaseProxy(connection)
+  const far = connectDatabase(proxy.connection, 2, () => {})
+  try {
+    await far.control.first(sql`SELECT 1`)
+    const waits = far.first(sql`SELECT pg_sleep(50)`)
+    proxy.fallSilent(true)
+    await assert.rejects(waits, (error: Error) => {
+      assert.ok(error instanceof DatabaseUnavailable)
+      assert.doesNotMatch(error.message, /read timeout/, 'it waited for its own limit of a minute')
+      return true
+    })
+  } finally {
+    await far.close()
+    await proxy.close()
+  }
 })

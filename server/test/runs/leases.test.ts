@@ -81,6 +81,18 @@ test('a database outage does not count against a run, however often', async () =
   await stop()
 })
 
+test('a process that starts after an outage gives workers the time of a lease before it declares one lost', async () => {
+  const run = await engine.trigger(await engine.createPipeline({}))
+  await claimRuns(db, 'a worker that could not renew', limits)
+  await db.execute(sql`UPDATE runs SET lease_until = now() - interval '1 second' WHERE id = ${run}`)
+  const fresh = connectDatabase(engine.connection, 2, () => {})
+  assert.equal(await recoverLostRuns(fresh.control, 3600), 0)
+  assert.equal((await engine.run(run)).lost_attempts, 0)
+  assert.equal(await recoverLostRuns({ ...fresh.control, steadyForMs: () => 3600_000 }, 3600), 1)
+  await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
+  await fresh.close()
+})
+
 test('an unannounced failover costs a worker seconds', async () => {
   const { proxy, stop } = await startFarWorker()
   await engine.finished(await engine.trigger(await engine.createPipeline({})))
@@ -99,7 +111,7 @@ test('a checkpoint resets the count of lost workers', async () => {
   const checkpoint = { checkpoint: 1, cursor: 1, parts: [], records_read: 9, records_written: 9, bytes_written: 9 }
   assert.equal(await saveCheckpoint(db, claimed!, checkpoint), true)
   await db.execute(sql`UPDATE runs SET lease_until = now() - interval '1 second' WHERE id = ${run}`)
-  await recoverLostRuns(db.control, 3)
+  await recoverLostRuns(db.control, 0)
   const row = await engine.run(run)
   assert.deepEqual([row.status, row.lost_attempts], ['pending', 1])
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE id = ${run}`)
