@@ -98,7 +98,7 @@ export async function beginSoak(url: string, receiver: number): Promise<SoakLoad
     for (let run = 0; run < RUNS_OF_A_PIPELINE && going; run++) {
       const begun = await call('POST', `/pipelines/${id}/run`)
       let ended = begun
-      for (; ended.finished_at === null; ended = await call('GET', `/pipelines/runs/${begun.id}`)) await delay(300)
+      for (; !ended.finished_at; ended = await call('GET', `/pipelines/runs/${begun.id}`)) await delay(300)
       add(counts, `run ${ended.status}`)
       if (ended.output_file) await call('GET', `/pipelines/runs/${begun.id}/output`)
       await call('GET', `/pipelines/runs/${begun.id}/logs`)
