@@ -54,7 +54,8 @@ async function enclose(): Promise<number> {
   )
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGKILL'))
   const [code] = (await once(child, 'exit')) as [number | null]
-  rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
+  if (code === 1) console.log(`The logs of all processes are in ${folder}.`)
+  else rmSync(folder, { recursive: true, force: true, maxRetries: 10 })
   return code ?? 1
 }
 

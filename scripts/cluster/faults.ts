@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { findExecutors, type Role, signal } from './roles.ts'
 import type { Postgres, Server } from './servers.ts'
 
-export const LEASE_SECONDS = 8
+export const LEASE_SECONDS = 12
 const LEASE_MS = LEASE_SECONDS * 1000
 
 export interface World {

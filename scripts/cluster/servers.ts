@@ -14,7 +14,7 @@ import { DRIVER, type Machine } from './network.ts'
 
 /** PostgreSQL refuses to run as root. */
 const AS_USER = ['unshare', '--user', '--map-user=1000', '--map-group=1000']
-const START_MS = 60_000
+const START_MS = 180_000
 
 export interface Server {
   machine: Machine
@@ -116,12 +116,18 @@ async function serve(
 ): Promise<Server & { end(signal: NodeJS.Signals): Promise<void> }> {
   const log = openSync(path.join(folder, `${machine.name}.log`), 'a')
   let child: ChildProcess
-  const start = async () => {
+  const launch = () => {
     const [first, ...rest] = [...machine.enter, ...command]
-    // Its own group, so that all of its processes can be killed together.
+    // Its own group, so that its processes can be killed together.
     child = spawn(first!, rest, { env, stdio: ['ignore', log, log], detached: true })
-    for (const deadline = Date.now() + START_MS; !(await isUp().catch(() => false)); await delay(100))
+  }
+  const start = async () => {
+    launch()
+    for (const deadline = Date.now() + START_MS; !(await isUp().catch(() => false)); await delay(100)) {
       if (Date.now() > deadline) throw new Error(`${machine.name} did not start within ${START_MS / 1000} s`)
+      // PostgreSQL refuses to start until the last process of a killed one has noticed.
+      if (child.exitCode !== null) launch()
+    }
   }
   const end = async (signal: NodeJS.Signals) => {
     const ended = once(child, 'exit')

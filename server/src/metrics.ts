@@ -28,6 +28,8 @@ interface Snapshot {
   running: number
   ready: number
   oldest_ready_seconds: number
+  /** By class, of runs that wait for a worker of their own. */
+  oldest_of_class: Record<string, number>
   deliveries: number
 }
 
@@ -45,7 +47,7 @@ export async function createMetrics({ db }: { db: Database }): Promise<Metrics> 
     own.databaseUp.set(snapshot ? 1 : 0)
     if (!snapshot) {
       // Stale figures would look current.
-      for (const gauge of [own.runs, own.ready, own.oldest, own.deliveries]) gauge.reset()
+      for (const gauge of [own.runs, own.ready, own.oldest, own.oldestOfClass, own.deliveries]) gauge.reset()
       return
     }
     since = snapshot.until
@@ -54,6 +56,9 @@ export async function createMetrics({ db }: { db: Database }): Promise<Metrics> 
     own.runs.set({ status: 'running' }, snapshot.running)
     own.ready.set(snapshot.ready)
     own.oldest.set(snapshot.oldest_ready_seconds)
+    own.oldestOfClass.reset()
+    for (const [name, seconds] of Object.entries(snapshot.oldest_of_class))
+      own.oldestOfClass.set({ class: name }, seconds)
     own.deliveries.set(snapshot.deliveries)
   }
 
@@ -97,6 +102,12 @@ function createOwnMetrics(registry: Registry) {
       help: 'Age of the oldest run that a worker could take now.',
       registers,
     }),
+    oldestOfClass: new Gauge({
+      name: 'sluice_pod_queue_oldest_seconds',
+      help: 'Age of the oldest run that waits for a worker of this class (run.isolation pod).',
+      labelNames: ['class'],
+      registers,
+    }),
     deliveries: new Gauge({
       name: 'sluice_webhook_deliveries_pending',
       help: 'Pending webhook deliveries.',
@@ -131,6 +142,9 @@ const readSnapshot = (db: Database, since: string): Promise<Snapshot | null> =>
            q.pending + (SELECT count(*) FROM runs WHERE status = 'pending' AND NOT ready) AS pending,
            (SELECT count(*) FROM runs WHERE status = 'running') AS running,
            q.ready, q.oldest_ready_seconds,
+           (SELECT coalesce(jsonb_object_agg(c.pod_class, c.seconds), '{}')
+              FROM (SELECT pod_class, extract(epoch FROM now() - min(greatest(created_at, available_at)))::float8 AS seconds
+                      FROM runs WHERE pod_class > '' AND status = 'pending' AND ready AND available_at <= now() GROUP BY 1) c) AS oldest_of_class,
            (SELECT count(*) FROM webhook_deliveries WHERE status = 'pending') AS deliveries
       FROM (SELECT count(*) AS pending, count(*) FILTER (WHERE available_at <= now()) AS ready,
                    coalesce(extract(epoch FROM now() - min(greatest(created_at, available_at)) FILTER (WHERE available_at <= now())), 0)::float8 AS oldest_ready_seconds

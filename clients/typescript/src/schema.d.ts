@@ -4729,6 +4729,8 @@ export interface components {
             bytes_written: number;
             /** @description Records that the destination refused (config.sync.on_error) */
             records_quarantined: number;
+            /** @description What a pending run waits for, in a sentence */
+            waiting: string | null;
         };
         RunConfig: {
             /** @description source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved */

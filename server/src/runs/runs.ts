@@ -6,6 +6,7 @@ import { AppError, notFound } from '../errors.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, ofVisiblePipeline } from '../tenancy/visibility.ts'
 import { RUN_STATUSES, type RunStatus } from './states.ts'
+import { describeWaiting, type Waiting } from './waiting.ts'
 
 export interface RunRow {
   id: string
@@ -27,6 +28,7 @@ export interface RunDetail extends RunRow {
   records_read: number
   bytes_written: number
   records_quarantined: number
+  waiting: string | null
 }
 
 export const listed = sql`r.id, r.pipeline_id, r.status, r.triggered_by, r.started_at, r.finished_at, r.error, r.records_written, r.created_at`
@@ -78,11 +80,12 @@ export async function countStatuses(db: Queryable, matching: (status: RunStatus)
 const COUNTED = raw(String(COUNTED_AT_MOST))
 
 export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {
-  const run = await db.first<RunDetail>(sql`
-    SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.bytes_written, r.records_quarantined
+  const run = await db.first<Omit<RunDetail, 'waiting'> & Waiting>(sql`
+    SELECT ${listed}, r.output_file, r.output_file_size, r.attempt, r.source_version, r.records_read, r.bytes_written, r.records_quarantined,
+           r.ready, r.available_at, r.pod_class, extract(epoch FROM now() - greatest(r.created_at, r.available_at))::float8 AS waits_seconds
       FROM runs r WHERE r.id = ${runId} AND r.organization_id = ${actor.organization_id}${ofVisiblePipeline(actor, PIPELINE_ID)}`)
   if (!run) throw notFound('Run')
-  return run
+  return { ...run, waiting: run.status === 'pending' ? describeWaiting(run) : null }
 }
 
 export interface PipelineStats {

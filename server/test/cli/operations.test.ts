@@ -68,12 +68,17 @@ test('doctor looks at every part, and says what to do about what is wrong', asyn
     INSERT INTO saved_connectors (organization_id, type, name, connector_name, config_box)
     SELECT id, 'source', 'x', 'dummy', '\\x01aabbccdd00' FROM organizations`)
   await db.execute(sql`
-    WITH p AS (INSERT INTO pipelines (organization_id, name, config_box, stream) SELECT id, 'p', '\\x01aabbccdd00', 's' FROM organizations RETURNING id, organization_id)
-    INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready) SELECT organization_id, id, 'manual', true FROM p`)
+    WITH p AS (INSERT INTO pipelines (organization_id, name, config_box, stream) SELECT o.id, c.class, '\\x01aabbccdd00', 's' FROM organizations o CROSS JOIN (VALUES (''), ('large')) AS c (class) RETURNING id, organization_id, name)
+    INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, pod_class, available_at)
+    SELECT organization_id, id, 'manual', true, name, now() - interval '10 minutes' FROM p`)
   const wrong = await sluice(['doctor'], { EGRESS_ALLOW: '127.0.0.0/8' })
   assert.equal(wrong.code, 1)
-  assert.match(wrong.stdout, /PROBLEM +keys +2 values are encrypted with the key aabbccdd/)
+  assert.match(wrong.stdout, /PROBLEM +keys +3 values are encrypted with the key aabbccdd/)
   assert.match(wrong.stdout, /PROBLEM +queue +runs wait, and no worker is running\n +→ Start sluice worker\./)
+  assert.match(
+    wrong.stdout,
+    /warning +queue +1 runs wait for a worker of the class large, the oldest for 6\d\d s\n +→ See whether/,
+  )
   assert.match(wrong.stdout, /warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1/)
   await db.execute(sql`DELETE FROM saved_connectors`)
   await db.execute(sql`DELETE FROM pipelines`)

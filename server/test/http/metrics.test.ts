@@ -110,6 +110,9 @@ describe('with METRICS_TOKEN', () => {
     assert.equal(samples.get('sluice_queue_depth'), 1)
     const oldest = samples.get('sluice_queue_oldest_seconds')!
     assert.ok(oldest >= 90 && oldest < 150, `${oldest} s`)
+    await db.execute(sql`UPDATE runs SET pod_class = 'large' WHERE pipeline_id = ${second}`)
+    const large = (await read()).get('sluice_pod_queue_oldest_seconds{class="large"}')!
+    assert.ok(large >= 90 && large < 150, `${large} s`)
     assert.equal(samples.get('sluice_database_up'), 1)
     assert.ok(samples.get('sluice_database_connections{state="idle"}')! >= 1)
     const last = await read()

@@ -51,6 +51,27 @@ test('a claim takes runs of its own class only, and a run without a class is of 
   await endAll()
 })
 
+test('a run says what it waits for, and that no worker of its class has come', async () => {
+  const waiting = async (run: string) =>
+    (await engine.call('GET', `/api/pipelines/runs/${run}`, { as: engine.person })).body.waiting
+  const pipeline = await engine.createPipeline({ run: pod('large') })
+  const first = await engine.trigger(pipeline)
+  assert.equal(await waiting(first), "It waits for a worker of the class 'large', which is started for it.")
+  assert.equal(await waiting(await engine.trigger(pipeline)), 'The previous run of this pipeline has to end first.')
+  const since = (start: string) =>
+    db.execute(
+      sql`UPDATE runs SET created_at = now() - ${start}::interval, available_at = now() - ${start}::interval WHERE id = ${first}`,
+    )
+  await since('7 minutes')
+  assert.match(await waiting(first), /class 'large', and none has taken it for 7 minutes: ask the operator/)
+  const shared = await engine.trigger(await engine.createPipeline({}))
+  assert.equal(await waiting(shared), 'It waits for a free worker.')
+  await since('-1 hour')
+  assert.match(await waiting(first), /^The next attempt begins at 20\S+Z\.$/)
+  await endAll()
+  assert.equal(await waiting(first), null)
+})
+
 test('an older worker, which names no class, takes only shared runs', async () => {
   await triggerPod('small')
   const shared = await engine.trigger(await engine.createPipeline({}))

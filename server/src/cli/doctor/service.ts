@@ -84,12 +84,15 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
     lost: number
     late: number
   }>(sql`
-    SELECT count(*) FILTER (WHERE status = 'pending' AND ready AND available_at <= now()) AS waiting,
-           extract(epoch FROM now() - min(available_at) FILTER (WHERE status = 'pending' AND ready AND available_at <= now()))::float8 AS oldest,
+    SELECT count(*) FILTER (WHERE pod_class = '' AND status = 'pending' AND ready AND available_at <= now()) AS waiting,
+           extract(epoch FROM now() - min(available_at) FILTER (WHERE pod_class = '' AND status = 'pending' AND ready AND available_at <= now()))::float8 AS oldest,
            count(*) FILTER (WHERE status = 'running') AS running,
            count(*) FILTER (WHERE status = 'running' AND lease_until < now() - interval '1 minute') AS lost,
            (SELECT count(*) FROM pipelines WHERE enabled AND next_run_at < now() - interval '1 minute') AS late
       FROM runs WHERE status IN ('pending', 'running')`))!
+  const classes = await db.query<{ name: string; waiting: number; oldest: number }>(sql`
+    SELECT pod_class AS name, count(*) AS waiting, extract(epoch FROM now() - min(available_at))::float8 AS oldest
+      FROM runs WHERE pod_class > '' AND status = 'pending' AND ready AND available_at <= now() GROUP BY 1 ORDER BY 1`)
   const has = (role: string) => roles.some((name) => name.split(' ')[0]!.split('+').includes(role))
   const findings = [
     ok('queue', `${queue.waiting} runs wait, ${queue.running} are running; processes: ${roles.join(', ') || 'none'}`),
@@ -104,6 +107,18 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
         'Start more workers, or raise WORKER_CONCURRENCY or ORG_CONCURRENCY.',
       ),
     )
+  for (const { name, waiting, oldest } of classes) {
+    const found = `${waiting} runs wait for a worker of the class ${name}, the oldest for ${Math.round(oldest)} s`
+    findings.push(
+      oldest > OLD_SECONDS
+        ? warning(
+            'queue',
+            found,
+            `See whether something starts sluice worker --once --class ${name}, and why it does not (docs/operations.md).`,
+          )
+        : ok('queue', found),
+    )
+  }
   if (queue.late > 0 && !has('scheduler'))
     findings.push(
       problem('queue', `${queue.late} pipelines are due, and no scheduler is running`, 'Start sluice scheduler.'),

@@ -61,6 +61,7 @@ export const RunDetail = Type.Object({
   records_written,
   bytes_written: Type.Integer(),
   records_quarantined: Type.Integer({ description: 'Records that the destination refused (config.sync.on_error)' }),
+  waiting: Nullable(Type.String({ description: 'What a pending run waits for, in a sentence' })),
 })
 
 export const RunConfig = Type.Object({

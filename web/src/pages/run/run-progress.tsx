@@ -61,8 +61,8 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function phaseOf({ status, error, records_read, records_written }: Schemas['Run']): string {
-  if (status === 'pending') return error === null ? 'Waiting for a worker' : 'Waiting for the next attempt'
+function phaseOf({ status, waiting, records_read, records_written }: Schemas['Run']): string {
+  if (status === 'pending') return waiting ?? 'Waiting for a worker'
   if (records_read === 0) return 'Starting'
   return records_written === 0 ? 'Reading' : 'Reading and loading'
 }
