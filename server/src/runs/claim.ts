@@ -82,3 +82,9 @@ export async function nextAvailableMs(db: Queryable): Promise<number | null> {
      WHERE status = 'pending' AND ready AND failed_attempts > 0 AND available_at > now() ORDER BY available_at LIMIT 1`)
   return row?.ms ?? null
 }
+
+/** Whether no run of the class is running, or could begin now. */
+export async function isQueueEmpty(db: Queryable, podClass: string): Promise<boolean> {
+  const row = await db.first<{ empty: boolean }>(sql`SELECT queue_depth(${podClass}) = 0 AS empty`)
+  return row!.empty
+}

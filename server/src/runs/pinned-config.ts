@@ -41,9 +41,12 @@ export function placeRun(
   if (!('config' in pinned) || pinned.config.run.isolation !== 'pod') return { pinned, pod_class: '' }
   const { resources = classes[0] } = pinned.config.run
   if (resources !== undefined && classes.includes(resources)) return { pinned, pod_class: resources }
+  return { pinned: { problem: explainMissingClass(resources, classes) }, pod_class: '' }
+}
+
+export function explainMissingClass(resources: string | undefined, classes: readonly string[]): string {
   const offered = classes.length === 0 ? 'pods of their own are not offered' : `there is ${classes.join(', ')}`
-  const problem = `The run wants a pod of ${resources === undefined ? 'its own' : `the class '${resources}'`}, but here ${offered}; change config.run, or ask the operator to set POD_CLASSES.`
-  return { pinned: { problem }, pod_class: '' }
+  return `The run wants a pod of ${resources === undefined ? 'its own' : `the class '${resources}'`}, but here ${offered}; change config.run, or ask the operator to set POD_CLASSES.`
 }
 
 export const versionOf = (pinned: PinnedConfig): number | null =>

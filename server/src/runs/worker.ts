@@ -5,7 +5,7 @@
 import { pickBlobSettings } from '../blobs/open.ts'
 import { cellSettings } from '../cell/settings.ts'
 import { createExecutorPool, type ExecutorPool } from '../executors/pool.ts'
-import { nextAvailableMs } from './claim.ts'
+import { isQueueEmpty, nextAvailableMs } from './claim.ts'
 import { keepLeases } from './leases.ts'
 import { recoverLostRuns } from './recover.ts'
 import { openSlots, SHARED, type Share, type Slots } from './slots.ts'
@@ -94,7 +94,7 @@ export async function startWorker(services: WorkerServices, share: Share = SHARE
     setInterval(leases.stopExpiring, Math.min(1000, leaseMs / 10)),
   ]
   if (!wakeUps.listening()) lookNow()
-  const nothing = share.once ? whenNothingCame(slots) : null
+  const nothing = share.once ? whenNothingCame(slots, () => isQueueEmpty(db.control, share.podClass)) : null
 
   return {
     done: share.once ? Promise.race([slots.sawOneThrough, nothing!.promise]) : new Promise(() => {}),
@@ -109,12 +109,20 @@ export async function startWorker(services: WorkerServices, share: Share = SHARE
   }
 }
 
-/** A claim on its way when the time is over is seen through by `stop`. */
-function whenNothingCame(slots: Slots): { promise: Promise<void>; stop(): void } {
+/**
+ * At once if its class has no run at all, not even one whose worker was lost and whose lease has to expire. A claim on its way
+ * when the time is over is seen through by `stop`.
+ */
+function whenNothingCame(slots: Slots, isEmpty: () => Promise<boolean>): { promise: Promise<void>; stop(): void } {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => {
+  const end = () => {
     if (!slots.hasBegun()) resolve()
-  }, ONE_RUN_WITHIN_MS)
+  }
+  const timer = setTimeout(end, ONE_RUN_WITHIN_MS)
+  isEmpty().then(
+    (empty) => empty && end(),
+    () => {},
+  )
   return { promise, stop: () => clearTimeout(timer) }
 }
 

@@ -5,6 +5,7 @@
 import { findLatePipelines } from '../alerts/late.ts'
 import { readySkippedRuns, recoverLostRuns } from '../runs/recover.ts'
 import { logFailedRun } from '../runs/verdict.ts'
+import { failRunsOfWithdrawnClasses } from '../runs/withdrawn-classes.ts'
 import type { Services } from '../services.ts'
 import { startWebhookDeliveries } from '../webhooks/deliveries.ts'
 import { cleanUpHourly, cleanUpOften } from './cleanup.ts'
@@ -37,6 +38,7 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
     }),
     repeat(CLEANUP_MS, async () => {
       await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
+      await failRunsOfWithdrawnClasses(db.control, config.POD_CLASSES, (run, error) => logFailedRun(log, run, error))
       await readySkippedRuns(db.control)
       await cleanUpOften(services)
     }),

@@ -5,6 +5,7 @@ import { after, test } from 'node:test'
 import { connectDatabase, script, sql } from '../../src/database/database.ts'
 import { NIL_UUID } from '../../src/database/lists.ts'
 import { claim } from '../../src/runs/claim.ts'
+import { failRunsOfWithdrawnClasses } from '../../src/runs/withdrawn-classes.ts'
 import { scheduleDuePipelines } from '../../src/scheduler/due-pipelines.ts'
 import { registerPerson, SECRET } from '../harness/app.ts'
 import { startEngine } from '../harness/engine.ts'
@@ -150,6 +151,26 @@ test('a run whose class is no longer offered fails with a sentence, triggered or
     services.config.POD_CLASSES = classes
     await worker.stop(AbortSignal.abort())
   }
+})
+
+test('what waits for a class that has been withdrawn fails with a sentence, and what is behind it comes next', async () => {
+  const pipeline = await engine.createPipeline({ run: pod('large') })
+  const [first, behind] = [await engine.trigger(pipeline), await engine.trigger(pipeline)]
+  const offered = await triggerPod('small')
+  const shared = await engine.trigger(await engine.createPipeline({}))
+  const fail = () => failRunsOfWithdrawnClasses(db, ['small'])
+  assert.equal(await fail(), 0, 'not at once: other processes may still offer it')
+  await db.execute(sql`UPDATE runs SET available_at = now() - interval '11 minutes' WHERE status = 'pending'`)
+  assert.equal(await fail(), 1)
+  const { status, error } = await engine.run(first)
+  const sentence =
+    "config: The run wants a pod of the class 'large', but here there is small; change config.run, or ask the operator to set POD_CLASSES."
+  assert.deepEqual([status, error], ['failed', sentence])
+  assert.equal(await fail(), 1)
+  assert.equal((await engine.run(behind)).status, 'failed')
+  assert.equal(await fail(), 0)
+  for (const run of [offered, shared]) assert.equal((await engine.run(run)).status, 'pending')
+  await endAll()
 })
 
 test('a scheduled run gets the class of its pipeline', async () => {
