@@ -6,7 +6,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
-import { CannotCheck, checks, type Facts } from './kubernetes/checks.ts'
+import { CannotCheck, type Facts } from './kubernetes/check.ts'
+import { checks } from './kubernetes/checks.ts'
 import { type Cluster, openCluster, waitUntil } from './kubernetes/cluster.ts'
 import { signUp } from './kubernetes/platform.ts'
 import { openStores, type Stores } from './kubernetes/stores.ts'
@@ -14,6 +15,7 @@ import { openStores, type Stores } from './kubernetes/stores.ts'
 const HELP = `npm run test:kubernetes -- --kubeconfig FILE [options]
 
   --image NAME:TAG             the image, which the nodes have or can pull (default sluice:latest)
+  --standalone-image NAME:TAG  the image with the embedded PostgreSQL, for a pod of \`sluice start\`
   --pull-policy POLICY         IfNotPresent, or Never for an image that only the nodes have
   --namespace NAME             made for the test and removed after it (default sluice-test)
   --address ADDRESS            an address of this machine that pods reach: PostgreSQL and S3 servers are started here.
@@ -30,6 +32,7 @@ const { values: options } = parseArgs({
   options: {
     kubeconfig: { type: 'string' },
     image: { type: 'string', default: 'sluice:latest' },
+    'standalone-image': { type: 'string' },
     'pull-policy': { type: 'string', default: 'IfNotPresent' },
     namespace: { type: 'string', default: 'sluice-test' },
     address: { type: 'string' },
@@ -177,6 +180,8 @@ async function checkAll(file: string): Promise<void> {
       facts,
       release: RELEASE,
       upgrade,
+      standaloneImage: options['standalone-image'],
+      pullPolicy: options['pull-policy'],
       killNode: options['kill-node-command'],
       restoreNode: options['restore-node-command'],
     }

@@ -1,62 +1,22 @@
 /** What is shown in a cluster. Each check returns its figures in one line, throws if it failed, or says why it cannot be made. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { type Cluster, type Pod, waitUntil } from './cluster.ts'
-import type { Load, Platform, Run } from './platform.ts'
+import {
+  CannotCheck,
+  type Check,
+  describeAttempts,
+  distinct,
+  seconds,
+  startMany,
+  sum,
+  whenUnderWay,
+  workersOf,
+} from './check.ts'
+import { waitUntil } from './cluster.ts'
+import { podChecks } from './pod-checks.ts'
+import { standalone } from './standalone.ts'
 
 const run = promisify(execFile)
-
-export interface Facts {
-  version: string
-  /** Its objects are known. */
-  keda: boolean
-  /** And its operator acts on them. */
-  operator: boolean
-  /** Something serves external.metrics.k8s.io: an autoscaler can go beyond one pod. */
-  externalMetrics: boolean
-  nodes: string[]
-}
-
-interface Context {
-  cluster: Cluster
-  platform: Platform
-  facts: Facts
-  release: string
-  /** Upgrades the release with further values. */
-  upgrade(values: object): Promise<void>
-  killNode: string | undefined
-  restoreNode: string | undefined
-}
-
-export class CannotCheck extends Error {}
-
-export interface Check {
-  name: string
-  /** Throws CannotCheck where the cluster lacks what it needs. */
-  make(context: Context): Promise<string>
-}
-
-const CLASS = 'small'
-const LOAD = { records: 2000, delayMs: 5 }
-
-const startMany = (platform: Platform, count: number, load: Parameters<Platform['load']>[0]): Promise<Load[]> =>
-  Promise.all(Array.from({ length: count }, () => platform.load(load)))
-const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0)
-const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(0)} s`
-const distinct = (names: string[]) => new Set(names).size
-
-const workersOf = async (cluster: Cluster, component: string): Promise<Pod[]> =>
-  (await cluster.pods()).filter((pod) => pod.component === component && !pod.going && pod.phase === 'Running')
-
-/** Waits until the run has loaded something. */
-const whenUnderWay = (platform: Platform, load: Load): Promise<Run> =>
-  waitUntil('a run under way', 180, async () => {
-    const found = await platform.run(load.runId)
-    return found.status === 'running' && found.checkpoint > 0 ? found : null
-  })
-
-const describeAttempts = (runs: Run[]): string =>
-  `${runs.length} runs in ${sum(runs.map(({ attempt }) => attempt))} attempts, ${sum(runs.map((each) => each.lost_attempts))} lost`
 
 const sandbox: Check = {
   name: 'the sandbox works in a pod without any capability',
@@ -82,36 +42,6 @@ const inWorkers: Check = {
     if (strange !== undefined) throw new Error(`a run was executed by ${strange}, which is no worker pod`)
     return `${runs.length} runs with ${records} records on ${distinct(pods)} pods in ${seconds(began)}`
   },
-}
-
-const inOwnPods: Check = {
-  name: 'runs that ask for it have pods of their own, which come and go',
-  async make({ cluster, platform, facts, release }) {
-    if (!facts.keda) throw new CannotCheck('KEDA is not installed')
-    const began = performance.now()
-    const loads = await startMany(platform, 3, { ...LOAD, pod: CLASS })
-    if (!facts.operator) for (const { table } of loads) await startJob(cluster, release, table)
-    await waitUntil('a pod for a run', 180, async () => (await workersOf(cluster, 'run')).length > 0)
-    const appeared = seconds(began)
-    const { runs, records } = await platform.settle(loads, 600)
-    const pods = runs.map(platform.podOf)
-    if (distinct(pods) !== runs.length) throw new Error(`${runs.length} runs were executed by ${distinct(pods)} pods`)
-    const ended = performance.now()
-    await waitUntil('the end of these pods', 120, async () => (await workersOf(cluster, 'run')).length === 0)
-    return `${runs.length} runs with ${records} records on ${distinct(pods)} pods; the first was there after ${appeared}, the last gone ${seconds(ended)} after its run`
-  },
-}
-
-/** What the operator does for a waiting run. */
-async function startJob(cluster: Cluster, release: string, name: string): Promise<void> {
-  const scaled = JSON.parse(await cluster.kubectl('get', 'scaledjob', `${release}-${CLASS}`, '-o', 'json'))
-  const job = {
-    apiVersion: 'batch/v1',
-    kind: 'Job',
-    metadata: { name: name.replaceAll('_', '-') },
-    spec: scaled.spec.jobTargetRef,
-  }
-  await cluster.apply(JSON.stringify(job), 'create')
 }
 
 const evicted: Check = {
@@ -197,4 +127,4 @@ const killed: Check = {
   },
 }
 
-export const checks: Check[] = [sandbox, inWorkers, inOwnPods, evicted, rolled, scaled, killed]
+export const checks: Check[] = [standalone, sandbox, inWorkers, ...podChecks, evicted, rolled, scaled, killed]

@@ -27,6 +27,7 @@ export interface Platform {
   /** Waits for their ends and compares what is in the ledger with what was to be loaded. */
   settle(loads: Load[], seconds: number): Promise<Settled>
   sandbox(): Promise<string>
+  cancel(id: string): Promise<unknown>
 }
 
 interface Settled {
@@ -36,11 +37,12 @@ interface Settled {
   doubled: number
 }
 
-export async function signUp(url: string, stores: Stores, metricsToken: string): Promise<Platform> {
+/**
+ * Registers an account with an organization of its own, and returns how to call the API. A pod that goes takes its
+ * connections with it; whatever is asked here may be asked again.
+ */
+export async function register(url: string) {
   let token = ''
-  let tables = 0
-  const name = Date.now().toString(36)
-  /** A pod that goes takes its connections with it. Whatever is asked here may be asked again. */
   const call = async (method: string, path: string, body?: unknown) => {
     for (let tries = 1; ; tries++) {
       try {
@@ -63,6 +65,7 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
       }
     }
   }
+  const name = Date.now().toString(36)
   const account = {
     email: `test-${name}@example.com`,
     password: 'Correct-horse-1',
@@ -70,6 +73,18 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
     organization_name: `Test ${name}`,
   }
   token = (await call('POST', '/api/auth/register', account)).access_token
+  return call
+}
+
+export async function askSandbox(url: string, metricsToken: string): Promise<string> {
+  const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${metricsToken}` } })
+  return ((await answer.json()) as { sandbox: string }).sandbox
+}
+
+export async function signUp(url: string, stores: Stores, metricsToken: string): Promise<Platform> {
+  const call = await register(url)
+  const name = Date.now().toString(36)
+  let tables = 0
   const ledger = new URL(stores.ledgerUrl)
 
   const platform: Platform = {
@@ -129,10 +144,8 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
         throw new Error(`${settled.missing} records are missing and ${settled.doubled} are there twice`)
       return settled
     },
-    async sandbox() {
-      const answer = await fetch(`${url}/readyz`, { headers: { authorization: `Bearer ${metricsToken}` } })
-      return ((await answer.json()) as { sandbox: string }).sandbox
-    },
+    sandbox: () => askSandbox(url, metricsToken),
+    cancel: (id) => call('POST', `/api/pipelines/runs/${id}/cancel`),
   }
   return platform
 }
