@@ -211,7 +211,7 @@ CREATE TABLE listening_workers (
   worker text,
   until timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
   CONSTRAINT listening_workers_pkey PRIMARY KEY (seat)
-);
+) WITH (fillfactor=20);
 
 CREATE TABLE login_attempts (
   key text NOT NULL,
@@ -240,7 +240,7 @@ CREATE TABLE organization_storage (
   stored_bytes bigint NOT NULL,
   CONSTRAINT organization_storage_pkey PRIMARY KEY (organization_id),
   CONSTRAINT organization_storage_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
-) WITH (fillfactor=50);
+) WITH (fillfactor=50, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=500);
 
 CREATE TABLE organizations (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -270,7 +270,7 @@ CREATE TABLE pipeline_activity (
   last_run_at timestamp with time zone,
   CONSTRAINT pipeline_activity_pkey PRIMARY KEY (pipeline_id),
   CONSTRAINT pipeline_activity_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
-);
+) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 CREATE INDEX pipeline_activity_status_idx ON public.pipeline_activity USING btree (organization_id, last_run_status, created_at DESC, pipeline_id);
 CREATE INDEX pipeline_activity_time_idx ON public.pipeline_activity USING btree (organization_id, last_run_at DESC NULLS LAST, pipeline_id);
 
@@ -292,7 +292,7 @@ CREATE TABLE pipeline_state (
   fingerprint jsonb,
   CONSTRAINT pipeline_state_pkey PRIMARY KEY (pipeline_id),
   CONSTRAINT pipeline_state_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
-);
+) WITH (fillfactor=80);
 
 CREATE TABLE pipelines (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -318,7 +318,7 @@ CREATE TABLE pipelines (
   CONSTRAINT pipelines_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL,
   CONSTRAINT pipelines_organization_id_domain_id_fkey FOREIGN KEY (organization_id, domain_id) REFERENCES domains(organization_id, id) ON DELETE RESTRICT,
   CONSTRAINT pipelines_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
-);
+) WITH (fillfactor=85, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (name);
 CREATE INDEX pipelines_destination_idx ON public.pipelines USING btree (organization_id, destination_name, created_at DESC, id);
 CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
@@ -364,7 +364,7 @@ CREATE TABLE run_log_chunks (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   CONSTRAINT run_log_chunks_pkey PRIMARY KEY (run_id, number),
   CONSTRAINT run_log_chunks_run_id_fkey FOREIGN KEY (run_id) REFERENCES runs(id) ON DELETE CASCADE
-);
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000);
 
 CREATE TABLE runs (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -411,7 +411,7 @@ CREATE TABLE runs (
   CONSTRAINT runs_check1 CHECK (((output_file IS NULL) OR (status = 'success'::text))),
   CONSTRAINT runs_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'running'::text, 'success'::text, 'failed'::text, 'cancelled'::text]))),
   CONSTRAINT runs_organization_id_pipeline_id_fkey FOREIGN KEY (organization_id, pipeline_id) REFERENCES pipelines(organization_id, id) ON DELETE CASCADE
-) WITH (fillfactor=80);
+) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_analyze_scale_factor=0.02, autovacuum_analyze_threshold=5000, autovacuum_vacuum_insert_scale_factor=0, autovacuum_vacuum_insert_threshold=100000);
 CREATE INDEX runs_ended_idx ON public.runs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX runs_finished_idx ON public.runs USING btree (finished_at, id) WHERE ((output_file IS NOT NULL) OR (log_key IS NOT NULL));
 CREATE UNIQUE INDEX runs_one_active_key ON public.runs USING btree (pipeline_id) WHERE ((status = 'running'::text) OR ((status = 'pending'::text) AND ready));
@@ -523,6 +523,12 @@ CREATE TABLE users (
 );
 CREATE UNIQUE INDEX users_email_key ON public.users USING btree (email);
 
+CREATE TABLE watching_processes (
+  process text NOT NULL,
+  until timestamp with time zone NOT NULL,
+  CONSTRAINT watching_processes_pkey PRIMARY KEY (process)
+) WITH (fillfactor=20);
+
 CREATE TABLE webhook_deliveries (
   id uuid NOT NULL DEFAULT gen_random_uuid(),
   webhook_id uuid,
@@ -543,7 +549,7 @@ CREATE TABLE webhook_deliveries (
   CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
   CONSTRAINT webhook_deliveries_alert_id_fkey FOREIGN KEY (alert_id) REFERENCES alerts(id) ON DELETE CASCADE,
   CONSTRAINT webhook_deliveries_webhook_id_fkey FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE
-);
+) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 CREATE INDEX webhook_deliveries_alert_idx ON public.webhook_deliveries USING btree (alert_id, created_at DESC, id) WHERE (alert_id IS NOT NULL);
 CREATE INDEX webhook_deliveries_due_idx ON public.webhook_deliveries USING btree (next_attempt_at) WHERE (status = 'pending'::text);
 CREATE INDEX webhook_deliveries_finished_idx ON public.webhook_deliveries USING btree (finished_at) WHERE (finished_at IS NOT NULL);
@@ -597,7 +603,7 @@ BEGIN
 END $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, patient boolean DEFAULT true, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -609,8 +615,11 @@ CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_org
 AS $function$
 DECLARE
   moment timestamptz := clock_timestamp();
+  -- Enough to find one run for each slot, even if others claim at the same time.
+  looks integer := 16 + 4 * free;
   heads uuid[];
-  locked uuid[];
+  organization uuid;
+  locked uuid[] := '{}';
   candidates uuid[];
   candidate uuid;
   pipeline uuid;
@@ -633,7 +642,7 @@ BEGIN
        WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
   ), seen AS (
-    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT 250
+    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT looks
   ), waiting AS (
     SELECT s.organization_id, s.seq, a.running FROM seen s
      CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = s.organization_id AND r.status = 'running') a
@@ -641,7 +650,7 @@ BEGIN
   )
   SELECT (SELECT array_agg(h.organization_id ORDER BY h.running, h.seq)
             FROM (SELECT * FROM waiting w ORDER BY w.running, w.seq LIMIT 2 * free + 8) h),
-         (SELECT s.organization_id FROM seen s WHERE s.place = 250)
+         (SELECT s.organization_id FROM seen s WHERE s.place = looks)
     INTO heads, next_after;
   next_after := coalesce(next_after, after);
   run_ids := '{}';
@@ -651,10 +660,17 @@ BEGIN
     RETURN;
   END IF;
 
-  SELECT array_agg(h.organization_id ORDER BY h.place) INTO locked
-    FROM unnest(heads) WITH ORDINALITY AS h (organization_id, place)
-   WHERE pg_try_advisory_xact_lock(hashtextextended('sluice claim ' || h.organization_id, 0));
-  IF locked IS NULL THEN
+  FOREACH organization IN ARRAY heads LOOP
+    IF pg_try_advisory_xact_lock(hashtextextended('sluice claim ' || organization, 0)) THEN
+      locked := locked || organization;
+    END IF;
+    EXIT WHEN cardinality(locked) >= free;
+  END LOOP;
+  IF locked = '{}' THEN
+    busy := true;
+    IF NOT patient THEN
+      RETURN;
+    END IF;
     PERFORM pg_advisory_xact_lock(hashtextextended('sluice claim ' || heads[1], 0));
     locked := heads[1:1];
   END IF;
@@ -708,6 +724,71 @@ BEGIN
 END $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.finish_runs(endings jsonb, patient boolean, claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, OUT ended jsonb, OUT skipped uuid[], OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+DECLARE
+  e record;
+  done record;
+  readied uuid[] := '{}';
+  more integer;
+  free_row boolean;
+BEGIN
+  ended := '[]';
+  skipped := '{}';
+  FOR e IN
+    SELECT u.* FROM jsonb_to_recordset(endings) AS u (
+      id uuid, organization_id uuid, pipeline_id uuid, seq bigint, attempt integer, worker text, records_read bigint, records_written bigint, bytes_written bigint,
+      output_file text, output_file_size bigint, output_parts jsonb, output_stored_bytes bigint, output_type text, output_columns jsonb, output_target text,
+      stage_left boolean, quarantine_parts jsonb, records_quarantined bigint, line_count integer, lines text, cursor jsonb, fingerprint jsonb)
+     ORDER BY u.organization_id, u.pipeline_id
+  LOOP
+    IF NOT patient THEN
+      PERFORM 1 FROM runs r WHERE r.id = e.id FOR NO KEY UPDATE SKIP LOCKED;
+      free_row := FOUND;
+      IF free_row THEN
+        PERFORM 1 FROM pipelines p WHERE p.id = e.pipeline_id FOR NO KEY UPDATE SKIP LOCKED;
+        free_row := FOUND;
+      END IF;
+      IF NOT free_row THEN
+        skipped := skipped || e.id;
+        CONTINUE;
+      END IF;
+    END IF;
+    UPDATE runs r SET status = 'success', finished_at = now(), error = NULL, lease_until = NULL, config_box = NULL, cursor = NULL, parts = '[]',
+           records_read = e.records_read, records_written = e.records_written, bytes_written = e.bytes_written,
+           output_file = e.output_file, output_file_size = e.output_file_size, output_parts = e.output_parts, output_stored_bytes = e.output_stored_bytes,
+           output_type = e.output_type, output_columns = e.output_columns, output_target = e.output_target,
+           stage_left = e.stage_left, quarantine_parts = e.quarantine_parts, records_quarantined = e.records_quarantined
+     WHERE r.id = e.id AND r.attempt = e.attempt AND r.worker = e.worker AND r.status = 'running'
+    RETURNING r.id, r.organization_id, r.pipeline_id, r.seq, r.status, r.triggered_by, r.error, r.started_at, r.finished_at, r.records_written INTO done;
+    CONTINUE WHEN NOT FOUND;
+    ended := ended || to_jsonb(done);
+    -- A newer edit of the state (a higher seq) wins: it was made for the runs after this one.
+    IF e.fingerprint IS NOT NULL THEN
+      INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor, fingerprint) VALUES (e.pipeline_id, e.seq, e.cursor, e.fingerprint)
+      ON CONFLICT (pipeline_id) DO UPDATE SET seq = excluded.seq, cursor = excluded.cursor, fingerprint = excluded.fingerprint, updated_at = now() WHERE s.seq <= excluded.seq;
+    END IF;
+    IF e.line_count > 0 THEN
+      PERFORM append_run_log(e.id, NULL, e.line_count, e.lines);
+    END IF;
+    readied := array_remove(readied || ready_next_run(e.pipeline_id), NULL);
+  END LOOP;
+  IF free > cardinality(skipped) AND ended <> '[]' THEN
+    SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free - cardinality(skipped), per_organization, lease_seconds, after, '', false) c;
+  END IF;
+  SELECT count(*) INTO more FROM unnest(readied) AS r (id) WHERE r.id <> ALL (coalesce(run_ids, '{}'));
+  IF more > 0 THEN
+    PERFORM wake_workers(more);
+  END IF;
+  IF EXISTS (SELECT 1 FROM watching_processes w WHERE w.until > now()) THEN
+    PERFORM pg_notify('sluice', 'state ' || (d->>'id')) FROM jsonb_array_elements(ended) AS d;
+  END IF;
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION public.note_last_run()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -740,6 +821,7 @@ CREATE OR REPLACE FUNCTION public.note_removed_outputs()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
+  PERFORM 1 FROM organization_storage s WHERE s.organization_id IN (SELECT g.organization_id FROM gone g) ORDER BY s.organization_id FOR NO KEY UPDATE;
   UPDATE organization_storage s SET stored_bytes = s.stored_bytes - g.bytes
     FROM (SELECT organization_id,
                  sum(CASE WHEN output_file_size IS NULL THEN 0 ELSE coalesce(output_stored_bytes, output_file_size) END
@@ -935,4 +1017,17 @@ AS $function$
   SELECT coalesce(sum(coalesce((part->>'stored_bytes')::bigint, (part->>'size')::bigint)), 0)::bigint
     FROM jsonb_array_elements(coalesce(parts, '[]')) AS part
 $function$
+;
+
+CREATE OR REPLACE FUNCTION public.wake_workers(ready_runs integer, tried integer[] DEFAULT '{}'::integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  seats integer[] := ARRAY(SELECT w.seat FROM listening_workers w WHERE w.until > now() AND w.seat <> ALL (tried) ORDER BY random() LIMIT ready_runs);
+BEGIN
+  IF seats <> '{}' OR EXISTS (SELECT 1 FROM watching_processes w WHERE w.until > now()) THEN
+    PERFORM pg_notify('sluice', 'ready ' || array_to_string(seats, ',') || ' ' || array_to_string(tried, ','));
+  END IF;
+END $function$
 ;
