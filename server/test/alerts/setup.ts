@@ -1,7 +1,8 @@
 /** Helpers for tests of alerts: rules, runs that end, and what is queued. */
 import { randomBytes } from 'node:crypto'
 import { sql } from '../../src/database/database.ts'
-import { finishFailed, finishSuccess, type RunLease } from '../../src/runs/finish.ts'
+import { finishFailed, type RunLease } from '../../src/runs/finish.ts'
+import { finishSuccess } from '../../src/runs/success.ts'
 import { startWebhookDeliveries } from '../../src/webhooks/deliveries.ts'
 import type { Person, TestApp } from '../harness/app.ts'
 
