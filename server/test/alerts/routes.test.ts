@@ -84,7 +84,8 @@ describe('an alert', () => {
   test('changes only given fields, and null clears', async () => {
     const quiet_hours = { from: '22:00', to: '07:00', time_zone: 'Europe/Berlin', days: ['sat'] }
     const { body } = await create({ on: ['failed', 'late'], late_after_minutes: 90, quiet_hours })
-    const renamed = await change(body.id, { name: 'b' })
+    const renamed = await change(body.id, { ...body, name: 'b' })
+    assert.equal(renamed.status, 200, renamed.text)
     assert.deepEqual({ ...renamed.body, updated_at: null }, { ...body, name: 'b' })
     const cleared = await change(body.id, {
       on: ['row_count'],
