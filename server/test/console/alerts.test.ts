@@ -88,7 +88,7 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
     recovered.answer(200)
     assert.equal(recovered.body.text, '● Orders recovered')
     await page.goto(`${service.url}/settings/alerts`)
-    await page.getByRole('cell', { name: 'quiet' }).waitFor()
+    await page.getByRole('cell', { name: 'none open' }).waitFor()
     assert.deepEqual(problems, [])
   })
 

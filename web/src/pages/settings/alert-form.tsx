@@ -31,6 +31,8 @@ export function AlertForm({ start, action, busy, error, onSave, children }: Prop
   const [fields, setFields] = useState(start)
   const { byPath: problems, rest } = problemsOf(error, '')
   const part = { fields, problems, change: (some: Partial<AlertFields>) => setFields((now) => ({ ...now, ...some })) }
+  // Without one it would watch every pipeline.
+  const isWithoutPipeline = fields.scope === 'pipeline' && fields.pipeline_id === null
   function submit(event: FormEvent) {
     event.preventDefault()
     onSave(writeAlert(fields))
@@ -59,7 +61,7 @@ export function AlertForm({ start, action, busy, error, onSave, children }: Prop
       <QuietHoursFields {...part} />
       {(rest.length > 0 || Object.keys(problems).length === 0) && <ErrorNotice error={error} />}
       <div className={styles.actions}>
-        <Button look="primary" type="submit" busy={busy} disabled={fields.on.length === 0}>
+        <Button look="primary" type="submit" busy={busy} disabled={fields.on.length === 0 || isWithoutPipeline}>
           {action}
         </Button>
         {children}

@@ -121,7 +121,7 @@ export function AlertState({ alert: { enabled, open_incidents } }: { alert: Aler
     )
   return (
     <span className={styles.good}>
-      <span aria-hidden="true">●</span> quiet
+      <span aria-hidden="true">●</span> none open
     </span>
   )
 }
