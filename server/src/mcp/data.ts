@@ -34,10 +34,7 @@ export function markData(value: unknown, limits: Limits = {}): { text: string; s
 }
 
 /** The same value with the end of long texts and lists left out, so that it has at most MOST_CHARACTERS as JSON. */
-export function fit(
-  value: unknown,
-  { longestText = LONGEST_TEXT }: Limits = {},
-): { data: unknown; truncated: boolean } {
+function fit(value: unknown, { longestText = LONGEST_TEXT }: Limits = {}): { data: unknown; truncated: boolean } {
   let left = MOST_CHARACTERS
   let truncated = false
   const take = (characters: number): boolean => {
