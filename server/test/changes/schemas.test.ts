@@ -10,6 +10,7 @@ import { startEngine } from '../harness/engine.ts'
 import { startPostgresServer, stopPostgresServer } from '../harness/postgres-server.ts'
 import { startProgram } from '../harness/processes.ts'
 import { MAIN } from '../harness/service.ts'
+import { TOO_SLOW } from '../mcp/connect.ts'
 
 const engine = await startEngine({ EGRESS_ALLOW: '127.0.0.0/8' })
 await engine.work()
@@ -42,7 +43,7 @@ async function plan(objects: object, more: object = {}) {
     const { status, body, text } = await send({ objects, dry_run: true, schemas: true, ...more })
     assert.equal(status, 200, text)
     assert.deepEqual(body.problems, [])
-    if (!text.includes('in time')) return body
+    if (!TOO_SLOW.test(text)) return body
   }
 }
 async function applyAndRun(objects: { pipelines: { name: string }[] }, as: Person = owner): Promise<void> {

@@ -22,6 +22,9 @@ export interface Tools {
   call(name: string, input?: Record<string, unknown>): Promise<Answer>
 }
 
+/** What a call says that a slow machine did not finish in time; it is made again. */
+export const TOO_SLOW = /(within|longer than) \d+ seconds|in time\b/
+
 export async function connectTools(
   way: Way,
   { url, key, readOnly = false }: { url: string; key: string; readOnly?: boolean },
@@ -42,13 +45,16 @@ export async function connectTools(
   return {
     client,
     async call(name, input = {}) {
-      const { content, structuredContent, isError } = await client.callTool(
-        { name, arguments: input },
-        { timeout: 240_000 },
-      )
-      const [block] = content as { type: string; text: string }[]
-      const { data, truncated } = (structuredContent ?? {}) as { data?: unknown; truncated?: boolean }
-      return { data, truncated, text: block!.text, failure: isError ? block!.text : null }
+      for (;;) {
+        const { content, structuredContent, isError } = await client.callTool(
+          { name, arguments: input },
+          { timeout: 240_000 },
+        )
+        const [block] = content as { type: string; text: string }[]
+        const { data, truncated } = (structuredContent ?? {}) as { data?: unknown; truncated?: boolean }
+        const { text } = block!
+        if (!TOO_SLOW.test(text)) return { data, truncated, text, failure: isError ? text : null }
+      }
     },
   }
 }

@@ -58,7 +58,7 @@ const password = 'correct horse battery'
 await make('Secret', {
   name: 'postgres',
   stream: 'public.t',
-  config: { host: 'db.example.com', database: 'd', user: 'u', password },
+  config: { host: '127.0.0.1', port: 1, database: 'd', user: 'u', password },
 })
 
 const LISTS = [
