@@ -81,6 +81,8 @@ const READING = [
   'plan_changes',
 ]
 
+const { call: use, client } = await connectTools('http', { url, key })
+
 /** However long it takes. */
 async function runWith(by: Tools['call'], pipeline: string) {
   let { data: run } = await by('run_pipeline', { pipeline, wait_seconds: 5 })
@@ -157,7 +159,6 @@ for (const way of ['http', 'stdio with a handshake'] as const)
     await assert.rejects(client.callTool({ name: 'run_pipeline', arguments: { pipeline: 'Creatures' } }), /not found/)
   })
 
-const { call: use, client } = await connectTools('http', { url, key })
 const runToEnd = (name: string) => runWith(use, name)
 
 test('what data says is marked as data, and cannot end its marks', async () => {
