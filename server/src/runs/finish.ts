@@ -11,6 +11,7 @@ import type { Checkpoint, Counts, Part } from '../engine/job.ts'
 import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { LogChunk } from './log.ts'
+import { type Moment, takeMoment } from './moment.ts'
 
 export interface RunLease {
   id: string
@@ -39,7 +40,8 @@ export interface Ending {
 
 export interface NextClaim {
   request: ClaimRequest
-  take(claim: Claim): void
+  /** `sentAt` is when the request was sent: the leases count from there. */
+  take(claim: Claim, sentAt: Moment): void
   /** The answer was lost: runs may have been claimed without this worker knowing. */
   lost(): void
 }
@@ -121,6 +123,7 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
   const { log, next, stopsWorker = false } = ending
   const request = next?.request
   const stop = stopsWorker ? sql`, pg_notify(${CHANNEL}, 'cancel ' || d.id)` : sql``
+  const sentAt = takeMoment()
   const row = await db.first<Claim>(sql`
     WITH done AS (${update} RETURNING id, organization_id, pipeline_id, seq, status, triggered_by, error, started_at, finished_at, records_written),
     queued AS (${queueRunEvents})${also}
@@ -128,7 +131,7 @@ export async function endRun(db: Queryable, update: Statement, ending: Ending, a
       FROM done d
      CROSS JOIN LATERAL end_run(d.id, d.pipeline_id, ${log?.line_count ?? 0}, ${log?.lines ?? ''},
        ${request?.worker ?? ''}, ${request?.free ?? 0}, ${request?.perOrganization ?? 0}, ${request?.leaseSeconds ?? 0}, ${request?.after ?? null}) e`)
-  if (row?.run_ids) next?.take(row)
+  if (row?.run_ids) next?.take(row, sentAt)
   return row !== null
 }
 

@@ -187,10 +187,9 @@ class WorkerSlots implements Slots {
     let answered = false
     const claim = (): NextClaim | undefined => {
       if (this.#stopping || this.#share.once || this.#lostAnswers !== this.#releasedAfter) return undefined
-      const sentAt = takeMoment()
       return {
         request: this.#request(1),
-        take: (claimed) => {
+        take: (claimed, sentAt) => {
           answered = !claimed.busy
           const begun = this.#begin(claimed, sentAt)
             .catch(this.#warn)

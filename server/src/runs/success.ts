@@ -14,6 +14,7 @@ import type { Outcome } from '../engine/job.ts'
 import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim } from './claim.ts'
 import type { Ending, NextClaim, RunLease } from './finish.ts'
+import { takeMoment } from './moment.ts'
 
 export interface SuccessfulEnding extends Ending {
   outcome: Outcome
@@ -102,6 +103,7 @@ async function finishRuns(
 ): Promise<Record<'ended' | 'skipped', Set<string>>> {
   const nexts = some.flatMap(({ ending }) => ending.next ?? [])
   const request = nexts[0]?.request
+  const sentAt = takeMoment()
   const row = await db.first<Claim & { ended: { id: string }[]; skipped: string[] }>(sql`
     WITH finished AS MATERIALIZED (
       SELECT * FROM finish_runs(${`[${some.map(({ text }) => text).join(',')}]`}::jsonb, ${patient},
@@ -118,7 +120,7 @@ async function finishRuns(
     const answered = some.filter(({ run, ending }) => ending.next && !result.skipped.has(run.id))
     // The first one takes them all; the others only learn that their slot has been asked for.
     for (const [index, { ending }] of answered.entries())
-      ending.next!.take(index === 0 ? claim : { ...claim, run_ids: [], attempts: [] })
+      ending.next!.take(index === 0 ? claim : { ...claim, run_ids: [], attempts: [] }, sentAt)
   }
   return result
 }
