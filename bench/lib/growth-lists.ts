@@ -43,7 +43,6 @@ const targets: ((side: Side) => string)[] = [
   () => '/api/runs/timeline?pipelines=20',
   () => '/api/runs/days?days=1&timezone=UTC',
   ({ run }) => `/api/pipelines/runs/${run}`,
-  ({ run }) => `/api/pipelines/runs/${run}/logs`,
   () => '/api/audit',
   () => '/api/audit?action=member.role_changed',
   () => '/api/audit?object_type=run',
@@ -54,8 +53,8 @@ const targets: ((side: Side) => string)[] = [
   () => '/api/users',
   () => '/api/domains',
   () => '/api/webhooks',
-  () => '/api/connectors/saved',
-  () => '/api/sources/custom',
+  () => '/api/saved/sources',
+  () => '/api/custom-sources',
   () => '/api/api-keys',
   () => '/api/organization',
 ]
