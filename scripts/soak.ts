@@ -66,20 +66,25 @@ function kill(pid: number): void {
 async function watch(platform: Platform): Promise<Record<Figure, Sample[]>> {
   const taken = Object.fromEntries(FIGURES.map((figure) => [figure, []])) as unknown as Record<Figure, Sample[]>
   const began = performance.now()
-  for (let turn = 0; ; turn++) {
+  for (let turn = 0; ; turn++, await delay(EVERY_MS)) {
     const at = (performance.now() - began) / 1000
     if (at > (minutes + warmUp) * 60) return taken
-    const [row] = await platform.db.query<{ count: number }>(
-      `SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name LIKE 'sluice%'`,
-      [],
-    )
-    const figures = takeFigures({ pid: platform.pid, data, temporary }, row!.count)
+    const rows = await platform.db
+      .query<{ count: number }>(
+        `SELECT count(*)::int AS count FROM pg_stat_activity WHERE application_name LIKE 'sluice%'`,
+        [],
+      )
+      .catch((error: Error) => error)
+    if (rows instanceof Error) {
+      load.failures.set(rows.message, (load.failures.get(rows.message) ?? 0) + 1)
+      continue
+    }
+    const figures = takeFigures({ pid: platform.pid, data, temporary }, rows[0]!.count)
     if (at > warmUp * 60) for (const figure of FIGURES) taken[figure].push({ at, value: figures[figure] })
     if (turn % 12 === 0) {
       const shown = FIGURES.map((figure) => `${figure} ${figures[figure].toFixed(figure.endsWith('mb') ? 1 : 0)}`)
       console.log(`${(at / 60).toFixed(1).padStart(5)} min  ${shown.join('  ')}  load ${loadavg()[0]!.toFixed(1)}`)
     }
-    await delay(EVERY_MS)
   }
 }
 

@@ -66,6 +66,7 @@ export async function startPlatform(folder: string, env: Record<string, string> 
   }
   const connection = embeddedConnection(folder, database_password)
   const pool = new pg.Pool({ ...connection, max: 4 })
+  pool.on('error', () => {})
   return {
     pid: child.pid!,
     service_pid: findService(child.pid!),
