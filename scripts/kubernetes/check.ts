@@ -1,6 +1,6 @@
 /** What a check is, and what several of them need. */
 import { type Cluster, type Pod, waitUntil } from './cluster.ts'
-import type { Load, Platform, Run } from './platform.ts'
+import type { Load, Platform, Run, Settled } from './platform.ts'
 
 export interface Facts {
   version: string
@@ -39,7 +39,7 @@ export const LOAD = { records: 2000, delayMs: 5 }
 
 export const startMany = (platform: Platform, count: number, load: Parameters<Platform['load']>[0]): Promise<Load[]> =>
   Promise.all(Array.from({ length: count }, () => platform.load(load)))
-export const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0)
+const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0)
 export const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(0)} s`
 export const distinct = (names: string[]) => new Set(names).size
 
@@ -53,5 +53,5 @@ export const whenUnderWay = (platform: Platform, load: Load): Promise<Run> =>
     return found.status === 'running' && found.checkpoint > 0 ? found : null
   })
 
-export const describeAttempts = (runs: Run[]): string =>
-  `${runs.length} runs in ${sum(runs.map(({ attempt }) => attempt))} attempts, ${sum(runs.map((each) => each.lost_attempts))} lost`
+export const describe = ({ runs, records, lost }: Settled): string =>
+  `${records} records, ${runs.length} runs in ${sum(runs.map(({ attempt }) => attempt))} attempts, ${lost} of them lost`

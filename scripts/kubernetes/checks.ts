@@ -1,17 +1,7 @@
 /** What is shown in a cluster. Each check returns its figures in one line, throws if it failed, or says why it cannot be made. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import {
-  CannotCheck,
-  type Check,
-  describeAttempts,
-  distinct,
-  seconds,
-  startMany,
-  sum,
-  whenUnderWay,
-  workersOf,
-} from './check.ts'
+import { CannotCheck, type Check, describe, distinct, seconds, startMany, whenUnderWay, workersOf } from './check.ts'
 import { waitUntil } from './cluster.ts'
 import { podChecks } from './pod-checks.ts'
 import { standalone } from './standalone.ts'
@@ -58,9 +48,9 @@ const evicted: Check = {
       return found.attempt > before.attempt && found.status !== 'pending' ? found : null
     })
     const resumed = seconds(began)
-    const { runs, records } = await platform.settle([load], 600)
+    const settled = await platform.settle([load], 600)
     if (platform.podOf(after) === pod) throw new Error('the run stayed on the pod that was evicted')
-    return `${records} records, ${describeAttempts(runs)}; the next attempt began ${resumed} after the eviction, at checkpoint ${before.checkpoint} or later`
+    return `${describe(settled)}; the next attempt began ${resumed} after the eviction, at checkpoint ${before.checkpoint} or later`
   },
 }
 
@@ -76,10 +66,9 @@ const rolled: Check = {
     const took = seconds(began)
     const left = (await workersOf(cluster, 'worker')).filter(({ name }) => before.includes(name))
     if (left.length > 0) throw new Error(`${left.length} workers were not replaced`)
-    const { runs, records } = await platform.settle(loads, 900)
-    const lost = sum(runs.map((each) => each.lost_attempts))
-    if (lost > 0) throw new Error(`${lost} attempts were lost instead of handed over`)
-    return `all pods replaced in ${took}; ${records} records, ${describeAttempts(runs)}`
+    const settled = await platform.settle(loads, 900)
+    if (settled.lost > 0) throw new Error(`${settled.lost} attempts were lost instead of handed over`)
+    return `all pods replaced in ${took}; ${describe(settled)}`
   },
 }
 
@@ -101,10 +90,10 @@ const scaled: Check = {
     const loads = await startMany(platform, 12, { records: 4000, delayMs: 10 })
     await waitUntil('four workers', 300, async () => (await count()) === 4)
     const up = seconds(began)
-    const { runs, records } = await platform.settle(loads, 900)
+    const settled = await platform.settle(loads, 900)
     const ended = performance.now()
     await waitUntil('one worker again', 600, async () => (await count()) === 1)
-    return `4 workers ${up} after the first of ${runs.length} runs, 1 again ${seconds(ended)} after the last; ${records} records, ${describeAttempts(runs)}`
+    return `4 workers ${up} after the first of ${loads.length} runs, 1 again ${seconds(ended)} after the last; ${describe(settled)}`
   },
 }
 
@@ -119,8 +108,8 @@ const killed: Check = {
     const began = performance.now()
     await run('sh', ['-c', killNode.replaceAll('{node}', node)])
     try {
-      const { runs, records } = await platform.settle(loads, 900)
-      return `${node} killed; all runs had ended ${seconds(began)} later: ${records} records, ${describeAttempts(runs)}`
+      const settled = await platform.settle(loads, 900)
+      return `${node} killed; all runs had ended ${seconds(began)} later: ${describe(settled)}`
     } finally {
       if (restoreNode !== undefined) await run('sh', ['-c', restoreNode.replaceAll('{node}', node)])
     }

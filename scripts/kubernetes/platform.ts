@@ -12,7 +12,6 @@ export interface Run {
   id: string
   status: string
   attempt: number
-  lost_attempts: number
   worker: string | null
   checkpoint: number
   error: string | null
@@ -30,8 +29,10 @@ export interface Platform {
   cancel(id: string): Promise<unknown>
 }
 
-interface Settled {
+export interface Settled {
   runs: Run[]
+  /** Attempts whose workers were lost, instead of handing over. */
+  lost: number
   records: number
   missing: number
   doubled: number
@@ -112,7 +113,7 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
     },
     async run(id) {
       const { rows } = await stores.database.query<Run>(
-        'SELECT id, status, attempt, lost_attempts, worker, checkpoint, error FROM runs WHERE id = $1',
+        'SELECT id, status, attempt, worker, checkpoint, error FROM runs WHERE id = $1',
         [id],
       )
       return rows[0]!
@@ -121,6 +122,7 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
     async settle(loads, seconds) {
       const until = Date.now() + seconds * 1000
       const runs: Run[] = []
+      let lost = 0
       for (const { runId } of loads) {
         let run = await platform.run(runId)
         while (['pending', 'running'].includes(run.status)) {
@@ -130,8 +132,10 @@ export async function signUp(url: string, stores: Stores, metricsToken: string):
         }
         if (run.status !== 'success') throw new Error(`the run ${runId} has ${run.status}: ${run.error}`)
         runs.push(run)
+        const { logs } = await call('GET', `/api/pipelines/runs/${runId}/logs`)
+        lost += logs.match(/ was lost in attempt /g)?.length ?? 0
       }
-      const settled = { runs, records: 0, missing: 0, doubled: 0 }
+      const settled = { runs, lost, records: 0, missing: 0, doubled: 0 }
       for (const { table, records } of loads) {
         const { rows } = await stores.ledger.query<{ all: number; known: number }>(
           `SELECT count(*)::int AS all, count(DISTINCT id)::int AS known FROM ${table}`,

@@ -4,7 +4,7 @@ import {
   type Check,
   CLASS,
   type Context,
-  describeAttempts,
+  describe,
   distinct,
   LOAD,
   seconds,
@@ -56,10 +56,10 @@ async function lose(context: Context, end: (pod: string) => Promise<unknown>): P
     if (found.status === 'pending' && !context.facts.operator) await startJob(context, `${load!.table}-again`)
     return found.attempt > before.attempt && found.status !== 'pending' ? seconds(began) : null
   })
-  const { runs, records } = await platform.settle([load!], 600)
-  if (platform.podOf(runs[0]!) === pod) throw new Error('the run stayed on the pod that went')
+  const settled = await platform.settle([load!], 600)
+  if (platform.podOf(settled.runs[0]!) === pod) throw new Error('the run stayed on the pod that went')
   await noPodsLeft(cluster)
-  return `${records} records, ${describeAttempts(runs)}; the next attempt began ${resumed} later`
+  return `${describe(settled)}; the next attempt began ${resumed} later`
 }
 
 const cancelled: Check = {

@@ -114,8 +114,19 @@ tolerations:
 {{- with .values.tolerations }}
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .values.affinity }}
-affinity: {{- toYaml . | nindent 2 }}
+{{- if .values.affinity }}
+affinity: {{- toYaml .values.affinity | nindent 2 }}
+{{- else if ne .role "run" }}
+# Not a topology spread constraint: those have no effect where a node lacks one of their labels, and many clusters have no zones.
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: topology.kubernetes.io/zone
+          labelSelector:
+            matchLabels: {{- include "sluice.selector" $root | nindent 14 }}
+              app.kubernetes.io/component: {{ .role }}
 {{- end }}
 volumes:
   - name: tmp
