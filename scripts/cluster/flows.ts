@@ -6,7 +6,7 @@ import type { Page, ReadContext } from '../../server/src/connectors/contract.ts'
 import { findSource } from '../../server/src/connectors/registry.ts'
 import type { Postgres } from './servers.ts'
 
-export type Kind =
+type Kind =
   /** A growing generated stream, appended. */
   | 'grown'
   /** A table that is inserted into, appended. */

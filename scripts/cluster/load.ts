@@ -9,7 +9,7 @@ const TRIGGER_EVERY_MS = 700
 const FEED_EVERY_MS = 300
 const GROW_SCHEDULED_EVERY_MS = 20_000
 
-export interface Answer {
+interface Answer {
   status: number
   body: string
 }

@@ -138,7 +138,7 @@ async function serve(
   return { machine, start, end, kill: () => end('SIGKILL') }
 }
 
-export function answers(host: string, port: number): Promise<boolean> {
+function answers(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, timeout: 2000 })
     const say = (up: boolean) => {
