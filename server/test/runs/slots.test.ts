@@ -12,7 +12,7 @@ const engine = await startEngine({ WORKER_CONCURRENCY: '2' })
 const { services } = engine
 const { config } = services
 
-const END = 'end_run('
+const END = 'finish_runs('
 const CLAIM = 'claim_runs('
 const LOAD = 'AS pipeline_name'
 const UNKNOWN = 'SELECT id, organization_id, pipeline_id, seq, attempt, worker FROM runs'
