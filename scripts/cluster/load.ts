@@ -61,14 +61,21 @@ export async function signUp(urls: string[]): Promise<Client> {
       }
     },
   }
-  for (const deadline = Date.now() + 120_000; ; await delay(500)) {
-    const { status, body } = await client.send('POST', '/auth/register', JSON.parse(ACCOUNT) as object)
-    if (status === 201) {
-      token = (JSON.parse(body) as { access_token: string }).access_token
-      return client
-    }
-    if (Date.now() > deadline) throw new Error(`the API did not start: ${status} ${body}`)
-  }
+  for (const url of urls) await untilReady(url)
+  const { status, body } = await client.send('POST', '/auth/register', JSON.parse(ACCOUNT) as object)
+  if (status !== 201) throw new Error(`the first account was refused: ${status} ${body}`)
+  token = (JSON.parse(body) as { access_token: string }).access_token
+  return client
+}
+
+async function untilReady(url: string): Promise<void> {
+  const isReady = () =>
+    fetch(`${url}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  for (const deadline = Date.now() + 180_000; !(await isReady()); await delay(500))
+    if (Date.now() > deadline) throw new Error(`${url} did not start`)
 }
 
 export async function createPipelines(client: Client, warehouse: Postgres, flows: Flow[]): Promise<void> {
