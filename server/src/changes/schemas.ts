@@ -14,6 +14,7 @@ import { AppError } from '../errors.ts'
 import type { ResolvedConfig } from '../pipelines/resolve.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
+import { inVisibleDomain } from '../tenancy/visibility.ts'
 import { type ColumnDifference, compareColumns, type KnownColumns } from './compare-columns.ts'
 import type { CurrentPipeline } from './current.ts'
 import { lookAhead, type Outlooks, type Place, uses } from './effects.ts'
@@ -73,14 +74,14 @@ function findChanged({ actor, steps, affected, before, after }: Planned): Questi
   })
 }
 
-async function findCreated(tx: Queryable, { place, steps }: Planned): Promise<Question[]> {
+async function findCreated(tx: Queryable, { actor, place, steps }: Planned): Promise<Question[]> {
   const created = new Map(
     steps.flatMap(({ kind, action, name }, step): [string, number][] =>
       kind === 'pipelines' && action === 'create' ? [[name, step]] : [],
     ),
   )
   const rows = await tx.query<{ id: string; name: string }>(sql`
-    SELECT id, name FROM pipelines WHERE organization_id = ${place.organization_id} AND name = ANY(${[...created.keys()]})`)
+    SELECT id, name FROM pipelines WHERE organization_id = ${place.organization_id} AND name = ANY(${[...created.keys()]}) AND created_at = now()${inVisibleDomain(actor)}`)
   const outlooks = await lookAhead(
     tx,
     place,

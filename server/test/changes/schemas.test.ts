@@ -46,7 +46,10 @@ async function plan(objects: object, more: object = {}) {
     if (!TOO_SLOW.test(text)) return body
   }
 }
-async function applyAndRun(objects: { pipelines: { name: string }[] }, as: Person = owner): Promise<void> {
+async function applyAndRun(
+  objects: { pipelines: { name: string }[]; [kind: string]: object[] },
+  as: Person = owner,
+): Promise<void> {
   const { status, text } = await send({ objects })
   assert.equal(status, 200, text)
   for (const { name } of objects.pipelines) {
@@ -193,6 +196,28 @@ test('the base stays the same, applying asks nobody, and who may not change has 
   const applied = await send({ objects, schemas: true, base: asked.base })
   assert.equal(applied.status, 200, applied.text)
   assert.ok(applied.body.changes.every((change: object) => !('schemas' in change)))
+})
+
+test('a key of one domain learns nothing of a pipeline with the same name in another', async () => {
+  await client.query('CREATE TABLE payroll (id int PRIMARY KEY, secret_salary int)')
+  const domains = [{ name: 'Mine' }, { name: 'Theirs' }]
+  const theirs = { ...pipeline('payroll'), domain: 'Theirs' }
+  await applyAndRun({ domains, connections: connections(), pipelines: [theirs] })
+  const mine = await engine.services.db.first<{ id: string }>(
+    sql`SELECT id FROM domains WHERE organization_id = ${owner.organization_id} AND name = 'Mine'`,
+  )
+  const scopes = { permissions: ['domains:read', 'pipelines:read', 'pipelines:write'], domain_id: mine!.id }
+  const key = await engine.call('POST', '/api/api-keys', { as: owner, body: { name: 'mine', scopes } })
+  assert.equal(key.status, 201, key.text)
+  const dummy = { name: 'dummy', stream: 'creatures', config: { records: 1 } }
+  const own = { name: 'payroll', domain: 'Mine', config: { source: dummy, destination: { name: 'logger' } } }
+  const answer = await engine.call('POST', '/api/changes', {
+    as: { key: key.body.key },
+    body: { objects: { domains: domains.slice(0, 1), pipelines: [own] }, dry_run: true, schemas: true, domain: 'Mine' },
+  })
+  assert.equal(answer.status, 200, answer.text)
+  assert.deepEqual(answer.body.problems, [])
+  assert.doesNotMatch(answer.text, /secret_salary/)
 })
 
 test('sluice plan shows it, also as Markdown and JSON; --no-schemas does not ask', async () => {
