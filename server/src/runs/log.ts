@@ -198,10 +198,12 @@ const listChunks = (db: Queryable, runId: string): Promise<{ number: number; byt
   db.query(sql`SELECT number, octet_length(lines) AS bytes FROM run_log_chunks WHERE run_id = ${runId} ORDER BY number`)
 
 const cut = (line: string) => {
-  const clean = line.replaceAll('\0', '\\0').toWellFormed()
-  return clean.length <= LINE_CHARACTERS
-    ? clean
-    : `${clean.slice(0, LINE_CHARACTERS)} … (${clean.length - LINE_CHARACTERS} more characters)`
+  const clean = line.replaceAll('\0', '\\0')
+  const more = clean.length - LINE_CHARACTERS
+  // After cutting: that may leave half of a character, which PostgreSQL takes for an error.
+  return more <= 0
+    ? clean.toWellFormed()
+    : `${clean.slice(0, LINE_CHARACTERS).toWellFormed()} … (${more} more characters)`
 }
 
 /** Appends a chunk and returns its number: 0 if the attempt no longer owns the run. */

@@ -145,7 +145,8 @@ function describeSuccess(run: RunLease, { outcome, incremental, target, log }: S
     ...(quarantine.length > 0 && { quarantine_parts: quarantine }),
     records_quarantined: quarantine.reduce((sum, part) => sum + part.records, 0),
     line_count: log?.line_count ?? 0,
-    lines: log?.lines,
+    // Half of a character would make all of this no JSON for PostgreSQL.
+    lines: log?.lines.toWellFormed(),
     ...(incremental && cursor !== null && { cursor, fingerprint: incremental }),
   }
 }

@@ -83,3 +83,12 @@ test('one that the database refuses fails alone', async () => {
     [true, 'refused', true],
   )
 })
+
+test('a line with half of a character ends like any other', async () => {
+  const { runs, finish, open } = await prepare(2)
+  const log = { line_count: 1, lines: 'INFO  half of one: \ud83d' }
+  const ended = runs.map((run) => finish(run, { ...ending, log }))
+  open()
+  assert.deepEqual(await Promise.all(ended), [true, true])
+  assert.match(await engine.logs(runs[1]!.id), /half of one: \ufffd/)
+})
