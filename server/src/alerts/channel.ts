@@ -22,7 +22,7 @@ export interface ChannelInput {
 }
 
 /** What the operator has decided about e-mail. */
-export type MailSettings = Pick<Config, 'SMTP_URL' | 'SMTP_FROM' | 'ALERT_EMAIL_DOMAINS'>
+export type MailSettings = Pick<Config, 'SMTP_URL' | 'SMTP_FROM' | 'ALERT_EMAIL_DOMAINS' | 'SIGNUP'>
 
 interface ChannelTools {
   tx: Queryable
@@ -63,20 +63,33 @@ export async function checkChannel(
   if (strangers.length > 0)
     throw refuse(
       'to',
-      `${strangers.slice(0, 3).join(', ')}${strangers.length > 3 ? ' and others are' : ' is'} not allowed; give addresses of members of the organization${config.ALERT_EMAIL_DOMAINS.length > 0 ? ` or of ${config.ALERT_EMAIL_DOMAINS.join(', ')}` : ''}`,
+      `${strangers.slice(0, 3).join(', ')}${strangers.length > 3 ? ' and others are' : ' is'} not allowed; give ${describeAllowed(config)}`,
     )
   return { type, to: addresses }
 }
 
-/** Members of the organization, and addresses of the operator's domains: nobody else can be made to receive mail. */
+const describeAllowed = ({ SIGNUP, ALERT_EMAIL_DOMAINS }: MailSettings): string =>
+  [
+    'addresses of members of the organization',
+    ...(SIGNUP === 'open' ? [' that an identity provider has proven'] : []),
+    ALERT_EMAIL_DOMAINS.length > 0
+      ? `, or of ${ALERT_EMAIL_DOMAINS.join(', ')}`
+      : '; the operator can allow others with ALERT_EMAIL_DOMAINS',
+  ].join('')
+
+/**
+ * Members of the organization, and addresses of the operator's domains: nobody else can be made to receive mail. Where anybody
+ * can register with any address, being a member proves nothing, so the address has to be proven.
+ */
 export async function allowedRecipients(
   db: Queryable,
-  { ALERT_EMAIL_DOMAINS }: MailSettings,
+  { SIGNUP, ALERT_EMAIL_DOMAINS }: MailSettings,
   organizationId: string,
   addresses: string[],
 ): Promise<string[]> {
   const members = await db.query<{ email: string }>(sql`
-    SELECT u.email FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = ${organizationId} WHERE u.email = ANY (${addresses}::text[])`)
+    SELECT u.email FROM users u JOIN memberships m ON m.user_id = u.id AND m.organization_id = ${organizationId} WHERE u.email = ANY (${addresses}::text[])
+       AND (${SIGNUP === 'invited'} OR u.email_verified_at IS NOT NULL)`)
   const known = new Set(members.map(({ email }) => email))
   return addresses.filter(
     (address) => known.has(address) || ALERT_EMAIL_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1)),

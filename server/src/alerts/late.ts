@@ -1,6 +1,6 @@
 /**
  * Finds pipelines that are late: no run has succeeded for longer than a rule allows, counted from the last success, or from
- * when the pipeline was created or enabled if that was later. A rule of an organization or a domain expects this only of
+ * when the pipeline was created, enabled, scheduled or moved to another domain if that was later. A rule of an organization or a domain expects this only of
  * pipelines with a schedule.
  *
  * A rule is looked at when one of its pipelines may be late, and not before: a success only moves that time on, and a
@@ -55,7 +55,7 @@ async function lookAtNextRule(tx: Queryable): Promise<number | null> {
 const deadlines = (rule: LateRule): Statement => sql`
   SELECT p.id, p.name, s.since, s.since + make_interval(mins => ${rule.late_after_minutes}) AS deadline
     FROM pipelines p CROSS JOIN LATERAL (
-      SELECT greatest(p.created_at, p.enabled_at, (
+      SELECT greatest(p.created_at, p.expected_since, (
                SELECT r.finished_at FROM runs r WHERE r.pipeline_id = p.id AND r.status = 'success' ORDER BY r.seq DESC LIMIT 1)) AS since) s
    WHERE p.organization_id = ${rule.organization_id} AND p.enabled AND ${scopeOf(rule)}
      AND NOT EXISTS (SELECT 1 FROM alert_incidents i WHERE i.pipeline_id = p.id AND i.alert_id = ${rule.id} AND i.kind = 'late' AND i.closed_at IS NULL)`

@@ -40,9 +40,11 @@ export function endOfQuietHours(hours: QuietHours, at: number): number | null {
   if (left === 0) return null
   let end = at
   while (left > 0 && end - at < LONGEST_MS) {
-    // Far from the end in one step; the rest by minutes, because clocks may change on the way.
-    const step = Math.max(1, left - CLOCK_CHANGE_MINUTES)
-    end = Math.floor(end / MINUTE_MS + step) * MINUTE_MS
+    // In one step, if the minute before is the last one. Otherwise a clock changes on the way: far from the end in one step,
+    // and the rest by minutes.
+    const jump = (Math.floor(end / MINUTE_MS) + left) * MINUTE_MS
+    const step = minutesLeft(hours, read(jump - MINUTE_MS)) === 1 ? left : Math.max(1, left - CLOCK_CHANGE_MINUTES)
+    end = (Math.floor(end / MINUTE_MS) + step) * MINUTE_MS
     left = minutesLeft(hours, read(end))
   }
   return end

@@ -12,9 +12,11 @@ import { type AlertPayload, composeMessage } from './message.ts'
 import { endOfQuietHours, type QuietHours } from './quiet-hours.ts'
 import { sendToSlack, slackBody } from './slack.ts'
 
-/** Of one organization; more wait. The operator's server would be the one that is blocked for spam. */
-export const MAILS_PER_HOUR = 60
+/** Of one organization, one for each recipient; more wait. */
+export const MAILS_PER_HOUR = 200
 const OVER_LIMIT_MS = 10 * 60 * 1000
+/** What has waited for so long is no news any more. */
+const GIVEN_UP_MS = 24 * 60 * 60 * 1000
 
 export interface SentAlert {
   id: string
@@ -27,6 +29,7 @@ export interface SentAlert {
   /** Of the incident. Null if there is none, or if it was deleted with its pipeline. */
   opened_at: string | null
   closed_at: string | null
+  created_at: string
   /** Milliseconds since 1970, by the database's clock. */
   now: number
 }
@@ -75,21 +78,20 @@ async function sendNow(services: AlertServices, alert: SentAlert, signal: AbortS
   const to = await allowedRecipients(db, config, organization_id, channel.to)
   if (to.length === 0)
     return unanswered('None of the recipients is a member of the organization any more; change the alert', false)
-  if ((await countMails(db, organization_id)) >= MAILS_PER_HOUR)
-    return {
-      held_ms: OVER_LIMIT_MS,
-      error: `The organization has sent ${MAILS_PER_HOUR} mails within an hour; this one waits`,
-    }
+  if (!(await countMails(db, organization_id, to.length))) {
+    const reason = `The organization has sent ${MAILS_PER_HOUR} mails within an hour`
+    return alert.now - Date.parse(alert.created_at) > GIVEN_UP_MS
+      ? { dropped: `${reason}, for a day; this one was given up` }
+      : { held_ms: OVER_LIMIT_MS, error: `${reason}; this one waits` }
+  }
   return sendMail(services, { id, incident_id, to, message }, signal)
 }
 
-/** A mail that was taken has no status of HTTP, unlike what arrived in a chat. */
-async function countMails(db: Queryable, organizationId: string): Promise<number> {
-  const row = await db.first<{ mails: number }>(sql`
-    SELECT count(*)::int AS mails FROM alerts a CROSS JOIN LATERAL (
-      SELECT 1 FROM webhook_deliveries d
-       WHERE d.alert_id = a.id AND d.created_at > now() - interval '1 day' AND d.finished_at > now() - interval '1 hour' AND d.status = 'delivered' AND d.response_status IS NULL
-       LIMIT ${MAILS_PER_HOUR}) d
-     WHERE a.organization_id = ${organizationId}`)
-  return row!.mails
+/** False if these would be too many. Counted before they are sent, whatever becomes of them. */
+async function countMails(db: Queryable, organizationId: string, mails: number): Promise<boolean> {
+  const counted = await db.execute(sql`
+    INSERT INTO organization_mails AS m (organization_id, hour, mails) VALUES (${organizationId}, date_trunc('hour', now()), ${mails})
+    ON CONFLICT (organization_id) DO UPDATE SET hour = greatest(m.hour, excluded.hour), mails = CASE WHEN m.hour < excluded.hour THEN 0 ELSE m.mails END + excluded.mails
+     WHERE m.hour < excluded.hour OR m.mails + excluded.mails <= ${MAILS_PER_HOUR}`)
+  return counted > 0
 }

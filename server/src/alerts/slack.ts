@@ -11,7 +11,7 @@ const escapeText = (text: string): string =>
 const LONGEST_TEXT = 2900
 
 export function slackBody({ title, lines, link, footer }: Message, consoleUrl: string): string {
-  const text = [`*${escapeText(title)}*`, ...lines.map(escapeText)].join('\n').slice(0, LONGEST_TEXT)
+  const text = [`*${escapeText(title)}*`, ...lines.map(escapeText)].join('\n').slice(0, LONGEST_TEXT).toWellFormed()
   const more = link ? `<${consoleUrl}${link.path}|${link.label}> · ` : ''
   return JSON.stringify({
     text: escapeText(title),
@@ -27,4 +27,8 @@ export const sendToSlack = (
   { url, body, id }: { url: string; body: string; id: string },
   signal: AbortSignal,
 ): Promise<Answer> =>
-  postNotice(egress, { url, body, headers: { 'x-sluice-delivery': id }, secret: new URL(url).pathname }, signal)
+  postNotice(egress, { url, body, headers: { 'x-sluice-delivery': id }, secrets: secretsOf(new URL(url)) }, signal)
+
+/** A path of one letter is no secret, and would be masked everywhere. */
+const secretsOf = ({ pathname, searchParams }: URL): string[] =>
+  [pathname, ...searchParams.values()].filter((part) => part.length > 3)

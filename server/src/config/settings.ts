@@ -132,7 +132,7 @@ export const settings = {
     ...domainList,
     default: [] as string[],
     about:
-      'Domains whose addresses alerts may be sent to, such as example.com, besides those of members of the organization.',
+      'Domains whose addresses alerts may be sent to, such as example.com, besides proven ones of members of the organization.',
   },
   WORKER_CONCURRENCY: { ...integer(1, 1000), default: 8, about: 'Runs that one worker executes concurrently.' },
   ORG_CONCURRENCY: { ...integer(1, 1000), default: 4, about: 'Concurrent runs of one organization.' },

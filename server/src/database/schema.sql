@@ -235,6 +235,14 @@ CREATE INDEX memberships_joined_idx ON public.memberships USING btree (organizat
 CREATE UNIQUE INDEX memberships_owner_key ON public.memberships USING btree (organization_id) WHERE (role = 'owner'::text);
 CREATE INDEX memberships_user_idx ON public.memberships USING btree (user_id);
 
+CREATE TABLE organization_mails (
+  organization_id uuid NOT NULL,
+  hour timestamp with time zone NOT NULL,
+  mails integer NOT NULL,
+  CONSTRAINT organization_mails_pkey PRIMARY KEY (organization_id),
+  CONSTRAINT organization_mails_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+) WITH (fillfactor=50);
+
 CREATE TABLE organization_storage (
   organization_id uuid NOT NULL,
   stored_bytes bigint NOT NULL,
@@ -312,7 +320,7 @@ CREATE TABLE pipelines (
   created_by uuid,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone,
-  enabled_at timestamp with time zone,
+  expected_since timestamp with time zone,
   CONSTRAINT pipelines_pkey PRIMARY KEY (id),
   CONSTRAINT pipelines_organization_id_id_key UNIQUE (organization_id, id),
   CONSTRAINT pipelines_created_by_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL,
@@ -332,7 +340,7 @@ CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_s
 CREATE INDEX pipelines_scheduled_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) WHERE (schedule IS NOT NULL);
 CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id);
 CREATE TRIGGER pipelines_begin_activity AFTER INSERT ON public.pipelines FOR EACH ROW EXECUTE FUNCTION begin_pipeline_activity();
-CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled ON public.pipelines FOR EACH ROW WHEN ((old.enabled <> new.enabled)) EXECUTE FUNCTION note_pipeline_switched();
+CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled, schedule, domain_id ON public.pipelines FOR EACH ROW WHEN (((old.enabled <> new.enabled) OR ((old.schedule IS NULL) AND (new.schedule IS NOT NULL)) OR (old.domain_id IS DISTINCT FROM new.domain_id))) EXECUTE FUNCTION note_pipeline_switched();
 
 CREATE TABLE refresh_leases (
   credential_id uuid NOT NULL,
@@ -807,9 +815,8 @@ CREATE OR REPLACE FUNCTION public.note_pipeline_switched()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-  IF NEW.enabled THEN
-    NEW.enabled_at := now();
-  ELSE
+  NEW.expected_since := now();
+  IF NOT NEW.enabled THEN
     UPDATE alert_incidents SET closed_at = now() WHERE pipeline_id = NEW.id AND closed_at IS NULL;
   END IF;
   RETURN NEW;
@@ -860,6 +867,9 @@ BEGIN
                         AND (a.min_records > ended.records_written OR a.max_records < ended.records_written)) THEN
     RETURN false;
   END IF;
+  -- Who deletes a rule waits, or is waited for: otherwise what is inserted here would refer to a rule that is gone, and the end
+  -- of the run would be lost with it.
+  PERFORM 1 FROM alerts a WHERE a.organization_id = ended.organization_id AND a.enabled ORDER BY a.id FOR KEY SHARE;
 
   WITH rules AS (
     SELECT a.id, a.name, a."on",

@@ -8,8 +8,8 @@ export interface Notice {
   url: string
   headers: Record<string, string>
   body: string
-  /** Masked where the receiver repeats it. */
-  secret: string
+  /** Masked where the receiver repeats them. */
+  secrets: string[]
 }
 
 export type Answer =
@@ -24,12 +24,14 @@ const EXCERPT_CHARACTERS = 200
  */
 const EXCERPT_BYTES = 16 * 1024
 const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000
+/** An answer that does not end by then has its connection closed. */
+const DRAIN_MS = 1000
 const GONE = 410
 
 /** Throws if the signal was aborted, and for internal errors. */
 export async function postNotice(
   egress: Pick<Egress, 'stream'>,
-  { url, headers, body, secret }: Notice,
+  { url, headers, body, secrets }: Notice,
   signal: AbortSignal,
 ): Promise<Answer> {
   try {
@@ -42,9 +44,12 @@ export async function postNotice(
       maxRedirects: 0,
     })
     const { status } = answer
-    const excerpt = readExcerpt(answer.body, secret)
+    const excerpt = readExcerpt(answer.body, secrets)
     // Drained without waiting: the receiver has the event, and a drained body keeps the connection usable.
-    if (status >= 200 && status < 300) return { arrived: true, response_status: status }
+    if (status >= 200 && status < 300) {
+      setTimeout(() => answer.body.destroy(), DRAIN_MS).unref()
+      return { arrived: true, response_status: status }
+    }
     return {
       arrived: false,
       response_status: status,
@@ -76,7 +81,7 @@ function describeRefusal(status: number, excerpt: string): string {
 }
 
 /** The status decides. A body that cannot be read changes nothing, so this never throws. */
-async function readExcerpt(body: Readable, secret: string): Promise<string> {
+async function readExcerpt(body: Readable, secrets: string[]): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
@@ -88,7 +93,8 @@ async function readExcerpt(body: Readable, secret: string): Promise<string> {
   } catch {
     // Cut off, too slow or badly compressed: what arrived is enough.
   }
-  return excerptOf(Buffer.concat(chunks).toString('utf8').replaceAll(secret, '********'))
+  const text = Buffer.concat(chunks).toString('utf8')
+  return excerptOf(secrets.reduce((masked, secret) => masked.replaceAll(secret, '********'), text))
 }
 
 /** One line of what somebody else wrote. */

@@ -25,4 +25,5 @@ export const queueRunEvents: Statement = sql`
      UNION ALL SELECT 'run.recovered' WHERE e.status = 'success' AND 'failed' = (
        SELECT b.status FROM runs b WHERE b.pipeline_id = e.pipeline_id AND b.seq < e.seq AND b.status IN ('success', 'failed') ORDER BY b.seq DESC LIMIT 1)) h
    WHERE w.events ? h.event
+     FOR KEY SHARE OF w
   RETURNING 1`

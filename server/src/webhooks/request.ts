@@ -35,5 +35,5 @@ export function sendDelivery(
     'x-sluice-timestamp': String(timestamp),
     'x-sluice-signature': sign(secret, timestamp, body),
   }
-  return postNotice(egress, { url, headers, body, secret }, signal)
+  return postNotice(egress, { url, headers, body, secrets: [secret] }, signal)
 }

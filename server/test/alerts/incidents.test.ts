@@ -6,6 +6,7 @@ import { removeOldIncidents } from '../../src/alerts/incidents.ts'
 import { findLatePipelines } from '../../src/alerts/late.ts'
 import { sql } from '../../src/database/database.ts'
 import { type Person, registerPerson, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 import { createAlert, endRun, eventsOf, insertPipeline, type RunEnd, readQueue, slackTo } from './setup.ts'
 
 const app = await startApp()
@@ -63,7 +64,7 @@ function model(steps: Step[]): string[] {
 /** As if all of it had happened two hours earlier. */
 async function passTime(pipelineId: string): Promise<void> {
   await db.execute(sql`
-    WITH p AS (UPDATE pipelines SET created_at = created_at - interval '2 hours', enabled_at = enabled_at - interval '2 hours' WHERE id = ${pipelineId})
+    WITH p AS (UPDATE pipelines SET created_at = created_at - interval '2 hours', expected_since = expected_since - interval '2 hours' WHERE id = ${pipelineId})
     UPDATE runs SET finished_at = finished_at - interval '2 hours' WHERE pipeline_id = ${pipelineId} AND finished_at IS NOT NULL`)
   await db.execute(sql`UPDATE alerts SET late_check_at = now()`)
   await findLatePipelines(db)
@@ -228,6 +229,22 @@ describe('changed columns', () => {
   })
 })
 
+test('a run ends while the rule and the webhook that watch it are being deleted', async () => {
+  const pipelineId = await insertPipeline(app, owner.organization_id)
+  const alert = await createAlert(app, owner, { on: ['failed'], channel, pipeline_id: pipelineId })
+  const webhook = { url: 'https://example.com/', events: ['run.failed'] }
+  const { body } = await app.call('POST', '/api/webhooks', { as: owner, body: webhook })
+  const ending = await db.transaction(async (tx) => {
+    await tx.execute(sql`DELETE FROM alerts WHERE id = ${alert.id}`)
+    await tx.execute(sql`DELETE FROM webhooks WHERE id = ${body.id}`)
+    const ended = endRun(app, pipelineId, { status: 'failed' })
+    await untilWaitingForLocks(db)
+    return [ended]
+  })
+  const run = await db.first<{ status: string }>(sql`SELECT status FROM runs WHERE id = ${await ending[0]!}`)
+  assert.equal(run!.status, 'failed')
+})
+
 describe('a late pipeline', () => {
   const watch = { on: ['late', 'recovered'], channel, late_after_minutes: LATE_MINUTES }
 
@@ -240,6 +257,18 @@ describe('a late pipeline', () => {
     const told = async (rule: { id: string }) => (await readQueue(app, rule)).map(({ payload }) => payload.pipeline.id)
     assert.deepEqual(await told(alert), [scheduled])
     assert.deepEqual(await told(named), [manual])
+  })
+
+  test('has all of its minutes when it gets a schedule or another domain', async () => {
+    const alert = await createAlert(app, owner, watch)
+    const pipelineId = await insertPipeline(app, owner.organization_id)
+    await passTime(pipelineId)
+    await db.execute(sql`UPDATE pipelines SET schedule = '0 * * * *' WHERE id = ${pipelineId}`)
+    await db.execute(sql`UPDATE alerts SET late_check_at = now()`)
+    await findLatePipelines(db)
+    assert.deepEqual(await eventsOf(app, alert), [])
+    await passTime(pipelineId)
+    assert.deepEqual(await eventsOf(app, alert), ['late'])
   })
 
   test('is found when it is due: the rule is looked at then, and not before', async () => {

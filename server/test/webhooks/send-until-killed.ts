@@ -11,6 +11,12 @@ await startWebhookDeliveries({
   db: connectDatabase(connection, 2, () => {}),
   box: createSecretBox([key]),
   egress: createEgress({ allow: ['127.0.0.0/8'], self: [] }),
-  config: { SMTP_URL: undefined, SMTP_FROM: undefined, ALERT_EMAIL_DOMAINS: [], FRONTEND_URL: 'http://localhost' },
+  config: {
+    SMTP_URL: undefined,
+    SMTP_FROM: undefined,
+    ALERT_EMAIL_DOMAINS: [],
+    SIGNUP: 'open',
+    FRONTEND_URL: 'http://localhost',
+  },
   log: pino({ level: 'silent' }),
 })

@@ -52,20 +52,26 @@ ALTER TABLE webhook_deliveries
   ADD CHECK (num_nonnulls(webhook_id, alert_id) = 1);
 CREATE INDEX webhook_deliveries_alert_idx ON webhook_deliveries (alert_id, created_at DESC, id) WHERE alert_id IS NOT NULL;
 
--- Since when a pipeline can be late; null if it was enabled from the start.
-ALTER TABLE pipelines ADD COLUMN enabled_at timestamptz;
+-- Mails of the current hour, one for each recipient: the operator's server would be the one that is blocked for spam.
+CREATE TABLE organization_mails (
+  organization_id uuid PRIMARY KEY REFERENCES organizations ON DELETE CASCADE,
+  hour timestamptz NOT NULL,
+  mails integer NOT NULL
+) WITH (fillfactor = 50);
+
+-- Since when a pipeline can be late: when it was enabled, scheduled or moved to another domain; null if that was at its creation.
+ALTER TABLE pipelines ADD COLUMN expected_since timestamptz;
 
 CREATE FUNCTION note_pipeline_switched() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF NEW.enabled THEN
-    NEW.enabled_at := now();
-  ELSE
+  NEW.expected_since := now();
+  IF NOT NEW.enabled THEN
     UPDATE alert_incidents SET closed_at = now() WHERE pipeline_id = NEW.id AND closed_at IS NULL;
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled ON pipelines
-  FOR EACH ROW WHEN (OLD.enabled <> NEW.enabled) EXECUTE FUNCTION note_pipeline_switched();
+CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled, schedule, domain_id ON pipelines
+  FOR EACH ROW WHEN (OLD.enabled <> NEW.enabled OR OLD.schedule IS NULL AND NEW.schedule IS NOT NULL OR OLD.domain_id IS DISTINCT FROM NEW.domain_id) EXECUTE FUNCTION note_pipeline_switched();
 
 -- Opens and closes incidents for a run that has ended, and queues what people are told of it, in the transaction that ends
 -- the run. Call it with the row of the pipeline locked, as end_run leaves it: who looks for late pipelines locks it too, so
@@ -95,6 +101,9 @@ BEGIN
                         AND (a.min_records > ended.records_written OR a.max_records < ended.records_written)) THEN
     RETURN false;
   END IF;
+  -- Who deletes a rule waits, or is waited for: otherwise what is inserted here would refer to a rule that is gone, and the end
+  -- of the run would be lost with it.
+  PERFORM 1 FROM alerts a WHERE a.organization_id = ended.organization_id AND a.enabled ORDER BY a.id FOR KEY SHARE;
 
   WITH rules AS (
     SELECT a.id, a.name, a."on",
