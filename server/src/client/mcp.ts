@@ -16,7 +16,8 @@ export async function serveTools(options: Options): Promise<number> {
     return 'Internal error of sluice mcp; its standard error has the cause'
   }
   const host = { ask, readOnly: options['--read-only'] !== undefined, report }
-  const ended = once(process.stdin, 'close')
+  // A file has an end, but is not closed while nobody reads on.
+  const ended = Promise.race([once(process.stdin, 'end'), once(process.stdin, 'close')])
   const { close } = serveStdio(() => createMcpServer(host), { onerror: (error) => console.error(error.message) })
   await ended
   await close()

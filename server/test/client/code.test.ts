@@ -103,7 +103,7 @@ config:
 
   // Nothing to do where it came from, without a value for any secret.
   const same = await sluice(key, ['plan', '--prune', 'one'])
-  assert.deepEqual([same.code, same.stdout], [0, 'Nothing to do: the organization is as the files describe it.\n'])
+  assert.deepEqual([same.code, same.stdout], [0, 'Nothing to do: the organization has all that the files describe.\n'])
   assert.equal(same.stderr, '2 references without a value: what is stored there stays.\n')
 
   // A new organization needs the secrets.

@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { test } from 'node:test'
 import { MOST_CHARACTERS, NOTICE } from '../../src/mcp/data.ts'
 import { tools } from '../../src/mcp/tools.ts'
 import { registerOrganization } from '../harness/app.ts'
 import { makeClient } from '../harness/client.ts'
 import { startEngine } from '../harness/engine.ts'
+import { environment, MAIN } from '../harness/service.ts'
 import { manifestText } from '../tenancy/things.ts'
 import { connectTools, TOO_SLOW, type Tools, WAYS } from './connect.ts'
 
@@ -300,4 +306,18 @@ test('without a key the command says what to do, and writes nothing to standard 
   const { code: exit, stdout, stderr } = await makeClient().run(['mcp'])
   assert.deepEqual([exit, stdout], [2, ''])
   assert.match(stderr, /You are not signed in; run sluice login URL/)
+})
+
+test('the command ends with its input, also if that is a file', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'sluice-mcp-'))
+  const file = path.join(folder, 'messages')
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } }
+  await writeFile(file, `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`)
+  const input = await open(file)
+  const env = environment('/nowhere', { SLUICE_URL: url, SLUICE_API_KEY: key })
+  const child = spawn(process.execPath, [MAIN, 'mcp'], { env, stdio: [input.fd, 'ignore', 'inherit'] })
+  const [exit] = await once(child, 'exit')
+  await input.close()
+  await rm(folder, { recursive: true })
+  assert.equal(exit, 0)
 })

@@ -23,7 +23,7 @@ export function showPlan(output: Output, { changes }: Pick<Plan, 'changes'>): vo
       output.line({ style: SCHEMA_STYLES[sign], text: `    ${sign} ${text}` })
   }
   output.line(
-    changes.length === 0 ? 'Nothing to do: the organization is as the files describe it.' : `${sumUp(changes)}.`,
+    changes.length === 0 ? 'Nothing to do: the organization has all that the files describe.' : `${sumUp(changes)}.`,
   )
 }
 
@@ -93,7 +93,7 @@ export function toMarkdown({ changes }: Pick<Plan, 'changes'>, problems: readonl
     lines.push(...problems.map((problem) => `- ${code(describeProblem(problem))}`), '')
   }
   if (changes.length === 0) {
-    if (problems.length === 0) lines.push('Nothing to do: the organization is as the files describe it.')
+    if (problems.length === 0) lines.push('Nothing to do: the organization has all that the files describe.')
     return `${lines.join('\n').trimEnd()}\n`
   }
   lines.push(`**${sumUp(changes)}**`, '')
