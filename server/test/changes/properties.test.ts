@@ -8,6 +8,7 @@ import { sql } from '../../src/database/database.ts'
 import { type Person, startApp } from '../harness/app.ts'
 import { addOrganization } from '../tenancy/world.ts'
 import { type Objects, organization } from './organizations.ts'
+import { checkFiles } from './schema-check.ts'
 
 const app = await startApp()
 const seed = Number(process.env.FUZZ_SEED ?? 20_260_101)
@@ -69,6 +70,7 @@ test('export, apply into an empty organization, export again: the same', async (
       const [first, second] = [await addOrganization(app), await addOrganization(app)]
       await apply(first, objects)
       const exported = await exportOf(first)
+      checkFiles(exported)
       await apply(second, resolveAll(exported, objects))
       assert.deepEqual(await exportOf(second), exported)
       assert.equal(JSON.stringify(await exportOf(second)), JSON.stringify(exported))

@@ -25,20 +25,23 @@ import { compileSchemaLoader } from './schema/dynamic.ts'
 import { schemaFault } from './schema/validate.ts'
 import { TemplateError } from './template/values.ts'
 
-const settings = Type.Object({
-  manifest: identity(
-    Type.String({ minLength: 1, contentMediaType: 'application/yaml', description: 'The manifest, as YAML' }),
-  ),
-  settings: Type.Optional(
-    secret(
-      Type.Unsafe<Record<string, Json>>({
-        type: 'object',
-        additionalProperties: true,
-        description: "What the manifest's `spec.connection_specification` asks for",
-      }),
+const settings = Type.Object(
+  {
+    manifest: identity(
+      Type.String({ minLength: 1, contentMediaType: 'application/yaml', description: 'The manifest, as YAML' }),
     ),
-  ),
-})
+    settings: Type.Optional(
+      secret(
+        Type.Unsafe<Record<string, Json>>({
+          type: 'object',
+          additionalProperties: true,
+          description: "What the manifest's `spec.connection_specification` asks for",
+        }),
+      ),
+    ),
+  },
+  { additionalProperties: false },
+)
 
 /** How many records a description looks at where no schema tells. */
 const SAMPLE = 200
