@@ -8,6 +8,7 @@ import { type ConnectionSettings, connectDatabase } from '../../server/src/datab
 import { createSecretBox } from '../../server/src/database/secret-box.ts'
 import type { FromExecutor, ToExecutor } from '../../server/src/executors/messages.ts'
 import type { Executor, ExecutorPool } from '../../server/src/executors/pool.ts'
+import type { ExecutorEnd } from '../../server/src/executors/process.ts'
 import { openSlots } from '../../server/src/runs/slots.ts'
 import { listenForRuns } from '../../server/src/runs/wake-ups.ts'
 import type { WorkerServices } from '../../server/src/runs/worker-services.ts'
@@ -23,6 +24,7 @@ const POLL_MS = 2000
 
 function createIdleExecutor(): Executor {
   let listener: (message: FromExecutor) => void = () => {}
+  const ended = Promise.withResolvers<ExecutorEnd>()
   const outcome = { records_read: 1, records_written: 1, bytes_written: 10, output: null, cursor: null }
   return {
     pid: 0,
@@ -32,10 +34,10 @@ function createIdleExecutor(): Executor {
     onMessage(handler) {
       listener = handler
     },
-    ended: new Promise(() => {}),
+    ended: ended.promise,
     residentMb: () => 0,
     spaceFault: () => null,
-    kill() {},
+    kill: () => ended.resolve({ code: null, signal: 'SIGKILL', stderr: '' }),
   }
 }
 

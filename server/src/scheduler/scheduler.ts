@@ -36,26 +36,36 @@ export async function startScheduler(services: Services): Promise<Scheduler> {
       state.tickedAt = Date.now()
       return ms <= 0 ? DUE_AGAIN_MS : Math.min(ms + TIMER_MS, LOOK_MS)
     }),
-    repeat(CLEANUP_MS, async () => {
+    every(CLEANUP_MS, async () => {
       await recoverLostRuns(db.control, config.RUN_LEASE_SECONDS, (run, error) => logFailedRun(log, run, error))
       await failRunsOfWithdrawnClasses(db.control, config.POD_CLASSES, (run, error) => logFailedRun(log, run, error))
       await readySkippedRuns(db.control)
       await cleanUpOften(services)
     }),
-    repeat(LATE_MS, () => findLatePipelines(db)),
-    repeat(HOUR_MS, () => cleanUpHourly(services)),
+    every(LATE_MS, () => findLatePipelines(db)),
+    every(HOUR_MS, () => cleanUpHourly(services)),
   ]
 
-  /** After `ms`, or after the time that `work` returns. */
-  function repeat(ms: number, work: () => Promise<unknown>): { stop(): Promise<void> } {
+  function every(ms: number, work: () => Promise<unknown>): { stop(): Promise<void> } {
+    return repeat(ms, async () => {
+      await work()
+      return ms
+    })
+  }
+
+  /** Again after the time that `work` returns, and after `ms` if it failed. */
+  function repeat(ms: number, work: () => Promise<number>): { stop(): Promise<void> } {
     let stopped = false
     let timer: NodeJS.Timeout | undefined
     let running: Promise<void> = Promise.resolve()
     const turn = () => {
       running = work()
-        .catch((error: Error) => log.warn({ err: error }, 'the scheduler failed; trying again soon'))
+        .catch((error: Error) => {
+          log.warn({ err: error }, 'the scheduler failed; trying again soon')
+          return ms
+        })
         .then((again) => {
-          if (!stopped) timer = setTimeout(turn, typeof again === 'number' ? again : ms)
+          if (!stopped) timer = setTimeout(turn, again)
         })
     }
     timer = setTimeout(turn, Math.min(ms, 1000))

@@ -76,6 +76,28 @@ test('a running scheduler starts what is due', async () => {
   await scheduler.stop(AbortSignal.abort())
 })
 
+test('a scheduler with nothing to do hardly asks the database', async () => {
+  await db.execute(sql`UPDATE pipelines SET next_run_at = NULL`)
+  let transactions = 0
+  let looks = 0
+  const lookedTwice = Promise.withResolvers<void>()
+  const control = {
+    ...db.control,
+    first: ((statement) => {
+      if (++looks === 3) lookedTwice.resolve()
+      return db.control.first(statement)
+    }) as typeof db.control.first,
+  }
+  const transaction = ((work) => {
+    transactions++
+    return db.transaction(work)
+  }) as typeof db.transaction
+  const scheduler = await startScheduler({ ...services, db: { ...db, control, transaction } })
+  await lookedTwice.promise
+  await scheduler.stop(AbortSignal.abort())
+  assert.ok(transactions < 20, `${transactions} transactions in a few seconds`)
+})
+
 test('an organization with thousands of due pipelines delays the single one of another by two batches at most', async () => {
   await db.execute(sql`UPDATE pipelines SET next_run_at = NULL`)
   const flood = await scheduled()
