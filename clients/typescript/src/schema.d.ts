@@ -2407,6 +2407,11 @@ export interface components {
             alert_id: string;
             /** Format: uuid */
             incident_id: string | null;
+            /**
+             * Format: uuid
+             * @description The delivery whose message told this one too, when many came at once; what became of it is shown here
+             */
+            told_with: string | null;
             /** @enum {string} */
             event: "failed" | "recovered" | "late" | "row_count" | "schema_changed" | "test";
             payload: {

@@ -4,7 +4,7 @@
  */
 import type { AlertEvent } from './alerts.ts'
 
-/** As it is stored with a delivery (migration 0130, late.ts, test). */
+/** As it is stored with a delivery (migration 0130, late.ts, gather.ts, test). */
 export interface AlertPayload {
   event: AlertEvent | 'test'
   /** Of the incident; null if the event has none. */
@@ -20,6 +20,18 @@ export interface AlertPayload {
   /** The last success, or when the pipeline was created or enabled after it. */
   late_since?: string
   changes?: string[] | null
+  /** Of a message that tells many deliveries. */
+  together?: Together
+}
+
+interface Together {
+  pipelines: number
+  /** The same pipeline may have failed and recovered more than once. */
+  times: number
+  /** Of the rule, if it watches one. */
+  domain_id: string | null
+  /** One delivery of each of the first pipelines. */
+  first: (Omit<AlertPayload, 'alert' | 'together'> & { more_changes?: number })[]
 }
 
 interface RunOfAlert {
@@ -40,9 +52,15 @@ export interface Message {
 const LONGEST_NAME = 200
 const LONGEST_LINE = 1000
 const CHANGES_SHOWN = 20
+/** So that ten of them fit into one message of a chat. */
+const LONGEST_NAME_OF_MANY = 60
+const LONGEST_REASON_OF_MANY = 180
+const NAMES_IN_TITLE = 3
 
 export function composeMessage(payload: AlertPayload): Message {
-  const { alert, pipeline, run } = payload
+  const { alert, pipeline, run, together } = payload
+  const footer = `Sent by the alert "${clean(alert.name, LONGEST_NAME)}".`
+  if (together) return { ...composeTogether(payload.event, together), footer }
   const name = clean(pipeline?.name ?? '', LONGEST_NAME)
   const { title, lines } = describe(payload, name)
   const link = run
@@ -50,8 +68,67 @@ export function composeMessage(payload: AlertPayload): Message {
     : pipeline
       ? { label: 'Open the pipeline', path: `/pipelines/${pipeline.id}` }
       : null
-  return { title, lines, link, footer: `Sent by the alert "${clean(alert.name, LONGEST_NAME)}".` }
+  return { title, lines, link, footer }
 }
+
+function composeTogether(event: AlertPayload['event'], together: Together): Omit<Message, 'footer'> {
+  const { pipelines, times, first, domain_id } = together
+  const names = first.map(({ pipeline }) => clean(pipeline?.name ?? '', LONGEST_NAME_OF_MANY))
+  const title = titleOfMany(event, pipelines === 1 ? names[0]! : count(pipelines, 'pipeline'), pipelines)
+  const lines = first.map((one, index) => `– ${names[index]}: ${reasonOfMany(one)}`)
+  const list = new URLSearchParams({
+    ...(event === 'failed' && { status: 'failed' }),
+    ...(domain_id && { domain_id }),
+  }).toString()
+  return {
+    title: pipelines === 1 ? `${title} ${count(times, 'time')}` : `${title}: ${listNames(names, pipelines)}`,
+    lines: pipelines > first.length ? [...lines, andMore(pipelines - first.length)] : lines,
+    link:
+      pipelines === 1
+        ? { label: 'Open the pipeline', path: `/pipelines/${first[0]!.pipeline?.id}` }
+        : { label: 'Open the pipelines', path: `/pipelines${list && `?${list}`}` },
+  }
+}
+
+function titleOfMany(event: AlertPayload['event'], who: string, pipelines: number): string {
+  switch (event) {
+    case 'recovered':
+      return `● ${who} recovered`
+    case 'late':
+      return `○ ${who} ${pipelines === 1 ? 'was' : 'are'} late`
+    case 'row_count':
+      return `! ${who} wrote too few or too many records`
+    case 'schema_changed':
+      return `! The columns of ${who} changed`
+    default:
+      return `✕ ${who} failed`
+  }
+}
+
+function reasonOfMany(one: Together['first'][number]): string {
+  const { event, run } = one
+  switch (event) {
+    case 'recovered':
+      return pastOf(one)
+    case 'late':
+      return `no run has succeeded since ${time(one.late_since)}`
+    case 'row_count':
+      return `${records(run)}, expected ${rangeOf(one)}`
+    case 'schema_changed': {
+      const changes = clean((one.changes ?? []).join(', '), LONGEST_REASON_OF_MANY)
+      return one.more_changes ? `${changes} ${andMore(one.more_changes)}` : changes
+    }
+    default:
+      return clean(run?.error ?? 'the run gives no reason', LONGEST_REASON_OF_MANY)
+  }
+}
+
+function listNames(names: string[], all: number): string {
+  const shown = names.slice(0, NAMES_IN_TITLE).join(', ')
+  return all > NAMES_IN_TITLE ? `${shown} ${andMore(all - NAMES_IN_TITLE)}` : shown
+}
+
+const andMore = (number: number): string => `and ${number.toLocaleString('en')} more`
 
 function describe(payload: AlertPayload, name: string): Pick<Message, 'title' | 'lines'> {
   const { event, run, opened_at } = payload
@@ -98,13 +175,15 @@ const reasonOf = (run: RunOfAlert | null): string => clean(run?.error ?? 'The ru
 const count = (number: number, thing: string) => `${number.toLocaleString('en')} ${thing}${number === 1 ? '' : 's'}`
 const records = (run: RunOfAlert | null) => count(run?.records_written ?? 0, 'record')
 
-function rangeOf({ min_records: least = null, max_records: most = null }: AlertPayload): string {
+type Limits = Pick<AlertPayload, 'min_records' | 'max_records'>
+
+function rangeOf({ min_records: least = null, max_records: most = null }: Limits): string {
   if (least === null) return `at most ${count(most ?? 0, 'record')}`
   if (most === null) return `at least ${count(least, 'record')}`
   return `${least.toLocaleString('en')} to ${count(most, 'record')}`
 }
 
-function pastOf(payload: AlertPayload): string {
+function pastOf(payload: Limits & Pick<AlertPayload, 'kind' | 'opened_at'>): string {
   const since = `since ${time(payload.opened_at)}`
   if (payload.kind === 'late') return `it was late ${since}`
   return payload.kind === 'row_count' ? `it had been outside of ${rangeOf(payload)} ${since}` : `it had failed ${since}`
@@ -113,7 +192,7 @@ function pastOf(payload: AlertPayload): string {
 function changesOf(changes: string[]): string[] {
   const shown = changes.slice(0, CHANGES_SHOWN).map((change) => `– ${clean(change, LONGEST_NAME)}`)
   const rest = changes.length - shown.length
-  return rest > 0 ? [...shown, `and ${rest} more`] : shown
+  return rest > 0 ? [...shown, andMore(rest)] : shown
 }
 
 const time = (at: string | null | undefined): string => (at ? `${at.slice(0, 10)} ${at.slice(11, 16)} UTC` : 'now')

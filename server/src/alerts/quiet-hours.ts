@@ -66,7 +66,13 @@ function minutesLeft({ from, to, days }: QuietHours, { weekday, minute }: Clock)
 
 const minuteOf = (time: string): number => Number(time.slice(0, 2)) * 60 + Number(time.slice(3))
 
-function readClock(timeZone: string): (at: number) => Clock {
+/** By time zone: making one takes much longer than using it. There are a few hundred, but any capitals will do in their names. */
+const formats = new Map<string, Intl.DateTimeFormat>()
+const MOST_FORMATS = 1000
+
+function findFormat(timeZone: string): Intl.DateTimeFormat {
+  const known = formats.get(timeZone)
+  if (known) return known
   const format = new Intl.DateTimeFormat('en-GB', {
     timeZone,
     weekday: 'short',
@@ -74,6 +80,13 @@ function readClock(timeZone: string): (at: number) => Clock {
     minute: '2-digit',
     hourCycle: 'h23',
   })
+  if (formats.size >= MOST_FORMATS) formats.clear()
+  formats.set(timeZone, format)
+  return format
+}
+
+function readClock(timeZone: string): (at: number) => Clock {
+  const format = findFormat(timeZone)
   return (at) => {
     const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
     return {

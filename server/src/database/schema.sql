@@ -552,6 +552,8 @@ CREATE TABLE webhook_deliveries (
   finished_at timestamp with time zone,
   alert_id uuid,
   incident_id uuid,
+  told_at timestamp with time zone,
+  told_with uuid,
   CONSTRAINT webhook_deliveries_pkey PRIMARY KEY (id),
   CONSTRAINT webhook_deliveries_check CHECK ((num_nonnulls(webhook_id, alert_id) = 1)),
   CONSTRAINT webhook_deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
@@ -562,6 +564,9 @@ CREATE INDEX webhook_deliveries_alert_idx ON public.webhook_deliveries USING btr
 CREATE INDEX webhook_deliveries_due_idx ON public.webhook_deliveries USING btree (next_attempt_at) WHERE (status = 'pending'::text);
 CREATE INDEX webhook_deliveries_finished_idx ON public.webhook_deliveries USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX webhook_deliveries_organization_idx ON public.webhook_deliveries USING btree (organization_id, next_attempt_at) WHERE (status = 'pending'::text);
+CREATE INDEX webhook_deliveries_told_idx ON public.webhook_deliveries USING btree (alert_id, event, told_at) WHERE (told_at IS NOT NULL);
+CREATE INDEX webhook_deliveries_told_with_idx ON public.webhook_deliveries USING btree (told_with) WHERE (told_with IS NOT NULL);
+CREATE INDEX webhook_deliveries_untold_idx ON public.webhook_deliveries USING btree (alert_id, incident_id) WHERE ((alert_id IS NOT NULL) AND (status = 'pending'::text) AND (told_at IS NULL));
 CREATE INDEX webhook_deliveries_webhook_idx ON public.webhook_deliveries USING btree (webhook_id, created_at DESC, id);
 
 CREATE TABLE webhooks (

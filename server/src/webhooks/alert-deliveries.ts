@@ -15,6 +15,7 @@ export interface AlertDeliveryRow extends AnyDelivery {
   alert_id: string
   event: AlertEvent | 'test'
   incident_id: string | null
+  told_with: string | null
 }
 
 interface Stores {
@@ -22,7 +23,11 @@ interface Stores {
   box: SecretBox
 }
 
-const columns = sql`alert_id, incident_id, ${anyDeliveryColumns}`
+const columns = sql`alert_id, incident_id, told_with, ${anyDeliveryColumns}`
+
+/** What was told in the message of another delivery shows what became of that message, `m`. */
+const shownColumns = sql`d.alert_id, d.incident_id, d.told_with, d.id, d.event, d.payload, m.status, m.attempts,
+  CASE WHEN m.status = 'pending' THEN m.next_attempt_at END AS next_attempt_at, m.response_status, m.error, d.created_at, m.finished_at`
 
 export async function listAlertDeliveries(
   { db, box }: Stores,
@@ -34,7 +39,8 @@ export async function listAlertDeliveries(
   return readList(
     db,
     paging,
-    sql`SELECT ${columns} FROM webhook_deliveries WHERE alert_id = ${id} ORDER BY created_at DESC, id`,
+    sql`SELECT ${shownColumns} FROM webhook_deliveries d JOIN webhook_deliveries m ON m.id = coalesce(d.told_with, d.id)
+         WHERE d.alert_id = ${id} ORDER BY d.created_at DESC, d.id`,
     sql`SELECT 1 FROM webhook_deliveries WHERE alert_id = ${id}`,
   )
 }

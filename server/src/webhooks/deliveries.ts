@@ -5,7 +5,8 @@
 
 import type { Logger } from 'pino'
 import { removeOldIncidents } from '../alerts/incidents.ts'
-import { type AlertServices, sendAlert, type Unsent } from '../alerts/send.ts'
+import { type AlertServices, sendAlert } from '../alerts/send.ts'
+import type { Unsent } from '../alerts/waiting.ts'
 import type { Database } from '../database/database.ts'
 import { CHANNEL, readMessage } from '../database/notifications.ts'
 import { retryWhileUnavailable } from '../database/retry-while-unavailable.ts'
@@ -142,7 +143,7 @@ async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, si
     const reason = `The ${isAlert ? 'alert' : 'webhook'} was disabled before this was sent`
     return void (await note(() => noteDropped(db, delivery, reason)))
   }
-  let answer: Answer | Unsent
+  let answer: Answer | Unsent | null
   try {
     answer = await (isAlert ? sendAlert(services, delivery, signal) : sendEvent(services, delivery, signal))
   } catch (error) {
@@ -151,6 +152,7 @@ async function deliver(services: DeliveryServices, delivery: ClaimedDelivery, si
     const lost = isAlert ? 'Where it is sent' : 'The signing secret'
     answer = unanswered(error instanceof SecretLost ? `${lost} cannot be decrypted. ${error.message}` : FAULT, true)
   }
+  if (answer === null) return
   if ('dropped' in answer) await note(() => noteDropped(db, delivery, answer.dropped))
   else if ('held_ms' in answer) await note(() => holdDelivery(db, delivery, answer))
   else if (answer.arrived) await note(() => noteDelivered(db, delivery, answer.response_status))

@@ -9,10 +9,11 @@
  *   pending →  failed      the last attempt, a permanent refusal, or something that is no longer worth sending
  *   pending    retry       due after the back-off
  *   pending    hold        not now: attempts - 1, due later
+ *   pending →  delivered   the message of another delivery tells it too (`told_with`, alerts/gather.ts)
  *   pending    release     the service stops: attempts - 1, due at once
  */
 
-import type { SentAlert } from '../alerts/send.ts'
+import type { SentAlert } from '../alerts/waiting.ts'
 import { type Database, lockForTransaction, type Queryable, raw, type Statement, sql } from '../database/database.ts'
 import { countUpTo } from '../database/lists.ts'
 import { AppError } from '../errors.ts'
@@ -90,7 +91,7 @@ export function claimDeliveries(
           FROM held h WHERE d.id = h.id
         RETURNING d.*
       )
-      SELECT t.id, t.webhook_id, t.alert_id, t.incident_id, t.organization_id, t.event, t.payload, t.attempts, t.created_at, w.url, w.secret_box,
+      SELECT t.id, t.webhook_id, t.alert_id, t.incident_id, t.organization_id, t.event, t.payload, t.attempts, t.created_at, t.told_at, w.url, w.secret_box,
              coalesce(w.enabled, a.enabled) AS enabled, a.channel_box, a.quiet_hours, i.opened_at, i.closed_at,
              floor(extract(epoch FROM clock_timestamp()))::bigint AS timestamp, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
         FROM taken t LEFT JOIN webhooks w ON w.id = t.webhook_id LEFT JOIN alerts a ON a.id = t.alert_id LEFT JOIN alert_incidents i ON i.id = t.incident_id`)

@@ -4,6 +4,7 @@ import { pino } from 'pino'
 import { sendMail } from '../../src/alerts/email.ts'
 import { MAILS_PER_HOUR } from '../../src/alerts/send.ts'
 import { sql } from '../../src/database/database.ts'
+import { notifyRun } from '../../src/database/notifications.ts'
 import { type Organization, registerOrganization, startApp } from '../harness/app.ts'
 import { serverCertificate, serverKey } from '../harness/certificates.ts'
 import { startSmtpServer } from '../harness/smtp-server.ts'
@@ -101,20 +102,33 @@ describe('by e-mail', () => {
     assert.match(postponed!.error!, /^The mail server answered 450 4\.2\.0 greylisted/)
   })
 
-  test(`an organization sends ${MAILS_PER_HOUR} mails an hour; the next one waits`, async () => {
+  test(`an organization sends ${MAILS_PER_HOUR} mails an hour; more wait and are told together, and a test fails`, async () => {
     const alert = await watch(email(acme.owner.email))
     // Of the hour that begins while this runs, if one does.
     await db.execute(sql`
       INSERT INTO organization_mails (organization_id, hour, mails) VALUES (${acme.id}, date_trunc('hour', now()) + interval '1 hour', ${MAILS_PER_HOUR})`)
     const before = server.count()
     await whileSending(app, async () => {
-      await endRun(app, pipelineId, { status: 'failed' })
+      for (const id of [pipelineId, await insertPipeline(app, acme.id, { name: 'Tickets' })])
+        await endRun(app, id, { status: 'failed' })
+      await app.call('POST', `/api/alerts/${alert.id}/test`, { as: acme.owner })
       await settled(app, alert)
+      assert.equal(server.count(), before)
+      const queued = await readQueue(app, alert)
+      const held = queued.filter(({ event }) => event === 'failed')
+      assert.equal(held.length, 2)
+      for (const { status, attempts, error } of held) {
+        assert.deepEqual([status, attempts], ['pending', 0])
+        assert.match(error!, /200 mails within an hour; this one waits/)
+      }
+      const tried = queued.find(({ event }) => event === 'test')!
+      assert.equal(tried.status, 'failed')
+      assert.match(tried.error!, /200 mails within an hour; test it again later/)
+      await db.execute(sql`DELETE FROM organization_mails WHERE organization_id = ${acme.id}`)
+      await db.execute(sql`UPDATE webhook_deliveries SET next_attempt_at = now() WHERE alert_id = ${alert.id}`)
+      await db.execute(notifyRun('delivery'))
+      assert.match((await server.next()).text, /2 pipelines failed: Orders, Tickets/)
     })
-    assert.equal(server.count(), before)
-    const held = (await readQueue(app, alert)).find(({ event }) => event === 'failed')!
-    assert.deepEqual([held.status, held.attempts], ['pending', 0])
-    assert.match(held.error!, /200 mails within an hour; this one waits/)
   })
 })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { checkQuietHours, endOfQuietHours, type QuietHours, WEEKDAYS } from '../../src/alerts/quiet-hours.ts'
-import { findReasonToWait, type SentAlert } from '../../src/alerts/send.ts'
+import { findReasonToWait, type SentAlert } from '../../src/alerts/waiting.ts'
 
 const nights = (time_zone: string, more: Partial<QuietHours> = {}): QuietHours => ({
   from: '22:00',

@@ -101,6 +101,13 @@ export const AlertDeliveryView = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The same at every attempt; also sent as X-Sluice-Delivery' }),
   alert_id: Uuid,
   incident_id: Nullable(Uuid),
+  told_with: Nullable(
+    Type.String({
+      format: 'uuid',
+      description:
+        'The delivery whose message told this one too, when many came at once; what became of it is shown here',
+    }),
+  ),
   event: Type.Enum([...ALERT_EVENTS, 'test']),
   payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true }),
   status: Type.Enum([...DELIVERY_STATUSES]),

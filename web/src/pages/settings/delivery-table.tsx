@@ -107,7 +107,12 @@ function DeliveryRow({ delivery, open, onToggle, busy, onResend }: RowProps) {
   )
 }
 
-function sayOutcome({ status, error, response_status, attempts }: Delivery): string {
+function sayOutcome(delivery: Delivery): string {
+  const outcome = sayOutcomeOfMessage(delivery)
+  return 'told_with' in delivery && delivery.told_with ? `Told with others in one message. ${outcome}` : outcome
+}
+
+function sayOutcomeOfMessage({ status, error, response_status, attempts }: Delivery): string {
   if (status === 'delivered')
     return response_status === null ? 'The mail server took it' : `Answered with ${response_status}`
   if (error) return error
