@@ -616,7 +616,7 @@ BEGIN
 END $function$
 ;
 
-CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, patient boolean DEFAULT true, OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
+CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, patient boolean DEFAULT true, freed uuid[] DEFAULT '{}'::uuid[], OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
  RETURNS record
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -629,7 +629,9 @@ AS $function$
 DECLARE
   moment timestamptz := clock_timestamp();
   -- Enough to find one run for each slot, even if others claim at the same time.
-  looks integer := 16 + 4 * free;
+  looks integer := 4 + 3 * free;
+  most_looks CONSTANT integer := 4096;
+  begin_after uuid := after;
   heads uuid[];
   organization uuid;
   locked uuid[] := '{}';
@@ -639,36 +641,48 @@ DECLARE
   waits boolean;
   held uuid[] := '{}';
 BEGIN
-  WITH RECURSIVE onward AS (
-    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > after
-      ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
-    UNION ALL
-    SELECT n.* FROM onward o CROSS JOIN LATERAL (
-      SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id
-       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
-  ), around AS (
-    (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id <= after
-      ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
-    UNION ALL
-    SELECT n.* FROM around o CROSS JOIN LATERAL (
-      SELECT r.organization_id, r.available_at, r.seq FROM runs r
-       WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= after
-       ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
-  ), seen AS (
-    SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT looks
-  ), waiting AS (
-    SELECT s.organization_id, s.seq, a.running FROM seen s
-     CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = s.organization_id AND r.status = 'running') a
-     WHERE s.available_at <= moment AND a.running < per_organization
-  )
-  SELECT (SELECT array_agg(h.organization_id ORDER BY h.running, h.seq)
-            FROM (SELECT * FROM waiting w ORDER BY w.running, w.seq LIMIT 2 * free + 8) h),
-         (SELECT s.organization_id FROM seen s WHERE s.place = looks)
-    INTO heads, next_after;
+  busy := false;
+  LOOP
+    WITH RECURSIVE onward AS (
+      (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > begin_after
+        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
+      UNION ALL
+      SELECT n.* FROM onward o CROSS JOIN LATERAL (
+        SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id
+         ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
+    ), around AS (
+      (SELECT r.organization_id, r.available_at, r.seq FROM runs r WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id <= begin_after
+        ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1)
+      UNION ALL
+      SELECT n.* FROM around o CROSS JOIN LATERAL (
+        SELECT r.organization_id, r.available_at, r.seq FROM runs r
+         WHERE r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.organization_id > o.organization_id AND r.organization_id <= begin_after
+         ORDER BY r.organization_id, r.available_at, r.seq LIMIT 1) n
+    ), seen AS (
+      SELECT w.*, row_number() OVER () AS place FROM (SELECT * FROM onward UNION ALL SELECT * FROM around) w LIMIT looks
+    ), waiting AS (
+      SELECT s.organization_id, s.seq, a.running FROM seen s
+       CROSS JOIN LATERAL (SELECT count(*) AS running FROM runs r WHERE r.organization_id = s.organization_id AND r.status = 'running') a
+       WHERE s.available_at <= moment AND a.running < per_organization
+    )
+    SELECT (SELECT array_agg(h.organization_id ORDER BY h.running, h.seq)
+              FROM (SELECT * FROM waiting w ORDER BY w.running, w.seq LIMIT 2 * free + 8) h),
+           (SELECT s.organization_id FROM seen s WHERE s.place = looks)
+      INTO heads, next_after;
+    EXIT WHEN heads IS NOT NULL OR next_after IS NULL OR looks >= most_looks OR free <= 0;
+    IF NOT patient THEN
+      SELECT array_agg(f.organization_id) INTO heads FROM (SELECT DISTINCT u.organization_id FROM unnest(freed) AS u (organization_id)) f
+       WHERE EXISTS (SELECT 1 FROM runs r WHERE r.organization_id = f.organization_id AND r.pod_class = of_class AND r.status = 'pending' AND r.ready AND r.available_at <= moment)
+         AND (SELECT count(*) FROM runs r WHERE r.organization_id = f.organization_id AND r.status = 'running') < per_organization;
+      busy := heads IS NULL;
+      EXIT;
+    END IF;
+    begin_after := next_after;
+    looks := looks * 4;
+  END LOOP;
   next_after := coalesce(next_after, after);
   run_ids := '{}';
   attempts := '{}';
-  busy := false;
   IF heads IS NULL OR free <= 0 THEN
     RETURN;
   END IF;
@@ -746,6 +760,7 @@ DECLARE
   e record;
   done record;
   readied uuid[] := '{}';
+  freed uuid[] := '{}';
   more integer;
   free_row boolean;
 BEGIN
@@ -779,6 +794,7 @@ BEGIN
     RETURNING r.id, r.organization_id, r.pipeline_id, r.seq, r.status, r.triggered_by, r.error, r.started_at, r.finished_at, r.records_written INTO done;
     CONTINUE WHEN NOT FOUND;
     ended := ended || to_jsonb(done);
+    freed := freed || done.organization_id;
     -- A newer edit of the state (a higher seq) wins: it was made for the runs after this one.
     IF e.fingerprint IS NOT NULL THEN
       INSERT INTO pipeline_state AS s (pipeline_id, seq, cursor, fingerprint) VALUES (e.pipeline_id, e.seq, e.cursor, e.fingerprint)
@@ -790,7 +806,7 @@ BEGIN
     readied := array_remove(readied || ready_next_run(e.pipeline_id), NULL);
   END LOOP;
   IF free > cardinality(skipped) AND ended <> '[]' THEN
-    SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free - cardinality(skipped), per_organization, lease_seconds, after, '', false) c;
+    SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free - cardinality(skipped), per_organization, lease_seconds, after, '', false, freed) c;
   END IF;
   SELECT count(*) INTO more FROM unnest(readied) AS r (id) WHERE r.id <> ALL (coalesce(run_ids, '{}'));
   IF more > 0 THEN

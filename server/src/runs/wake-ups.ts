@@ -1,7 +1,7 @@
 /**
  * How workers learn about runs. Up to eight workers with free slots listen (table `listening_workers`), and a message wakes
- * as many of them as there are runs: it names their seats. One that has no free slot left passes it on. The others look a
- * little later, and once for many messages, in case one that was named has died. A worker without a seat polls every two
+ * as many of them as there are runs: it names their seats. One that has no free slot left passes it on, but not more than
+ * ten times a second: while runs are short, all are full and each claims with the end of its own. The others look a little later, and once for many messages, in case one that was named has died. A worker without a seat polls every two
  * seconds, and checks its own runs every second: with hundreds of them there is still a poll every few milliseconds.
  */
 import { sql } from '../database/database.ts'
@@ -12,6 +12,8 @@ import type { WorkerServices } from './worker-services.ts'
 const SEAT_SECONDS = 20
 /** When those look that a message did not name. */
 const OTHERS_LOOK_MS = 500
+/** What follows a message that was passed on within this time is passed on together. */
+const PASS_ON_MS = 100
 
 export interface WakeUps {
   listening(): boolean
@@ -34,7 +36,25 @@ export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUp
   let stopListening: (() => Promise<void>) | null = null
   let seat: number | null = null
   let later: NodeJS.Timeout | undefined
+  let passing: { runs: number; tried: Set<number>; timer: NodeJS.Timeout } | null = null
 
+  // If it cannot be passed on, the others look by themselves.
+  const wakeOthers = (runs: number, tried: Iterable<number>) =>
+    void db.control.execute(wakeWorkers(runs, [...tried])).catch(() => {})
+  const passOn = (tried: readonly number[]) => {
+    if (passing) {
+      passing.runs++
+      for (const seat of tried) passing.tried.add(seat)
+      return
+    }
+    wakeOthers(1, tried)
+    passing = { runs: 0, tried: new Set(), timer: setTimeout(passOnTheRest, PASS_ON_MS) }
+  }
+  const passOnTheRest = () => {
+    const { runs, tried } = passing!
+    passing = null
+    if (runs > 0 && !on.ready()) wakeOthers(runs, tried)
+  }
   const lookLater = () => {
     later ??= setTimeout(() => {
       later = undefined
@@ -44,8 +64,7 @@ export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUp
   const beReady = (payload: string) => {
     const { seats, tried } = readSeats(payload)
     if (seats !== null && (seat === null || !seats.includes(seat))) lookLater()
-    // If it cannot be passed on, the others look by themselves.
-    else if (!on.ready() && seats !== null) db.control.execute(wakeWorkers(1, [...tried, ...seats])).catch(() => {})
+    else if (!on.ready() && seats !== null) passOn([...tried, ...seats])
   }
   const handle = (payload: string) => {
     const { message, run_id } = readMessage(payload)
@@ -58,6 +77,8 @@ export function listenForRuns({ db }: WorkerServices, worker: string, on: WakeUp
     stopListening = null
     clearTimeout(later)
     later = undefined
+    clearTimeout(passing?.timer)
+    passing = null
     await stop?.()
   }
   const leaveSeat = () =>

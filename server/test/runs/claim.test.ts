@@ -55,6 +55,22 @@ test('a claim skips a run or pipeline that is locked, and reports that it was bu
   await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status <> 'success'`)
 })
 
+test('an organization with room is found behind hundreds that have none', async () => {
+  await db.execute(sql`
+    WITH o AS (INSERT INTO organizations (name, slug) SELECT 'crowd', 'crowd-' || n FROM generate_series(1, 600) n RETURNING id),
+    p AS (INSERT INTO pipelines (organization_id, name, config_box, stream) SELECT o.id, 'p', '', 's' FROM o CROSS JOIN generate_series(1, 5) RETURNING id, organization_id)
+    INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, config_box, status)
+    SELECT organization_id, id, 'manual', true, '', CASE WHEN row_number() OVER (PARTITION BY organization_id) <= 4 THEN 'running' ELSE 'pending' END FROM p`)
+  const run = await engine.trigger(await engine.createPipeline({}))
+  const [{ organization_id } = { organization_id: '' }] = await db.query<{ organization_id: string }>(
+    sql`SELECT organization_id FROM runs WHERE id = ${run}`,
+  )
+  // From right behind it, so that all others come first.
+  assert.deepEqual((await claim(db, request(1, organization_id))).run_ids, [run])
+  await db.execute(sql`DELETE FROM organizations WHERE name = 'crowd'`)
+  await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status <> 'success'`)
+})
+
 test('a worker that freezes in the middle of a claim blocks no one', async () => {
   const proxy = await startDatabaseProxy(engine.connection)
   const folder = makeDataDir()

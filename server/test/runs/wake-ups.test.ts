@@ -76,6 +76,41 @@ test('a message wakes as many workers as there are runs; one without room passes
   for (const worker of workers) await worker.keepSeat(true)
 })
 
+test('a worker without room passes on many messages together', async () => {
+  for (const worker of workers) await worker.keepSeat(false)
+  const roomy = Promise.withResolvers<void>()
+  const full = listenForRuns(services, 'full', { ...nothing, ready: () => false })
+  after(() => full.stop())
+  await full.keepSeat(true)
+  const seat = (await services.db.first<{ seat: number }>(
+    sql`SELECT seat FROM listening_workers WHERE worker = 'full'`,
+  ))!.seat
+  let passedOn = 0
+  const stop = await services.db.listen(CHANNEL, (payload) => {
+    if (readSeats(payload).tried.includes(seat)) passedOn++
+  })
+  const MESSAGES = 200
+  const sent = sql`SELECT pg_notify(${CHANNEL}, 'ready ' || ${seat}::int || ' ') FROM generate_series(1, 1)`
+  // One statement each: PostgreSQL drops equal messages of one transaction.
+  for (let index = 0; index < MESSAGES; index++) await services.db.execute(sent)
+  const other = listenForRuns(services, 'roomy', {
+    ...nothing,
+    ready: () => {
+      roomy.resolve()
+      return true
+    },
+  })
+  after(() => other.stop())
+  await other.keepSeat(true)
+  await services.db.execute(sent)
+  await roomy.promise
+  await stop()
+  assert.ok(passedOn < MESSAGES / 4, `${passedOn} of ${MESSAGES} messages`)
+  await full.stop()
+  await other.stop()
+  for (const worker of workers) await worker.keepSeat(true)
+})
+
 test('the seat of a dead worker is free after a while', async () => {
   await services.db.execute(
     sql`UPDATE listening_workers SET until = now() - interval '1 second' WHERE worker = 'worker 3'`,
