@@ -73,15 +73,15 @@ export type ConfiguredAttempt = Attempt & { pinned: { config: UsableConfig } }
 
 export const isConfigured = (attempt: Attempt): attempt is ConfiguredAttempt => 'config' in attempt.pinned
 
-function openConfig({ box }: WorkerServices, run: ClaimedRun): { pinned: PinnedConfig; redact: Redact } {
+/** Whatever is wrong with it fails this run alone: thrown, it would give back all that was claimed with it, again and again. */
+function openConfig({ box, log }: WorkerServices, run: ClaimedRun): { pinned: PinnedConfig; redact: Redact } {
   try {
     const pinned = box.open<PinnedConfig>(runPlace(run.organization_id, run.id), run.config_box)
     return { pinned, redact: createRedact('config' in pinned ? secretsOf(pinned.config) : []) }
   } catch (error) {
-    if (!(error instanceof SecretLost)) throw error
-    return {
-      pinned: { problem: `The configuration of this run cannot be decrypted. ${error.message}.` },
-      redact: (text) => text,
-    }
+    const isLost = error instanceof SecretLost
+    if (!isLost) log.error({ err: error, run_id: run.id }, 'the configuration of a run cannot be read')
+    const problem = isLost ? `be decrypted. ${error.message}.` : 'be read; trigger the pipeline again.'
+    return { pinned: { problem: `The configuration of this run cannot ${problem}` }, redact: (text) => text }
   }
 }

@@ -4,6 +4,7 @@ import { sql } from '../../src/database/database.ts'
 import { saveCheckpoint } from '../../src/runs/finish.ts'
 import { recoverLostRuns } from '../../src/runs/recover.ts'
 import { finishSuccess } from '../../src/runs/success.ts'
+import { runPlace } from '../../src/runs/trigger.ts'
 import { registerPerson } from '../harness/app.ts'
 import { claimRuns } from '../harness/claims.ts'
 import { startEngine } from '../harness/engine.ts'
@@ -84,4 +85,23 @@ test('a tenant with ten thousand pending runs does not delay the single run of a
   assert.equal(claimed!.id, single)
   // The bench asserts 100 ms; here it is enough that it does not wait for the flood.
   assert.ok(ms < 2000, `took ${ms} ms`)
+})
+
+test('a run whose configuration cannot be read fails with a reason, and holds up none of those claimed with it', async () => {
+  await db.execute(
+    sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status IN ('pending', 'running')`,
+  )
+  const [broken, sound] = [await engine.createPipeline({}), await engine.createPipeline({})]
+  const run = await engine.trigger(broken)
+  const other = await engine.trigger(sound)
+  const { organization_id } = (await db.first<{ organization_id: string }>(
+    sql`SELECT organization_id FROM runs WHERE id = ${run}`,
+  ))!
+  const nothing = engine.services.box.seal(runPlace(organization_id, run), null)
+  await db.execute(sql`UPDATE runs SET config_box = ${nothing} WHERE id = ${run}`)
+  await engine.work()
+  assert.equal((await engine.finished(other)).status, 'success')
+  const ended = await engine.finished(run)
+  assert.equal(ended.status, 'failed')
+  assert.equal(ended.error, 'config: The configuration of this run cannot be read; trigger the pipeline again.')
 })
