@@ -15,39 +15,32 @@ import {
 import { createSavedConnector, deleteSavedConnector, updateSavedConnector } from '../connections/saved-connectors.ts'
 import { nestIn, type Queryable, sql, type Transactions } from '../database/database.ts'
 import { AppError } from '../errors.ts'
-import { createPipeline, type Stores, updatePipeline } from '../pipelines/pipelines.ts'
+import { createPipeline, updatePipeline } from '../pipelines/pipelines.ts'
 import { removePipeline } from '../runs/delete-pipeline.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { createDomain, deleteDomain, updateDomain } from '../tenancy/domains.ts'
 import { namesIn, toIds } from './connection-names.ts'
-import type { ConnectionName, Current } from './current.ts'
+import type { ConnectionName } from './current.ts'
+import { changedParts, type Doubtful, describeMissingDomain, findAllProblems, type Surroundings } from './diagnose.ts'
+import { failedConnection, failedDomain, failedSource, markFailed } from './failed.ts'
 import type { Step } from './plan.ts'
-import { type Problem, problemsOf } from './problems.ts'
+import { MAX_PROBLEMS, type Problem, problemsOf } from './problems.ts'
 import type { DesiredConnection, DesiredObjects, DesiredPipeline, DesiredSource } from './shape.ts'
 
 /** The result of validating new code, by its index in the request. */
 type CheckedCode = ReadonlyMap<number, ValidationResult | ManifestValidation>
 
-interface Given {
-  stores: Omit<Stores, 'db'>
-  actor: Actor
-  current: Current
+interface Given extends Pick<Surroundings, 'stores' | 'actor' | 'current' | 'failed'> {
   desired: DesiredObjects
+  malformed: readonly Doubtful[]
   checked: CheckedCode
-  /** Names of objects that have a problem already: what refers to them is not reported too. */
-  failed: Set<string>
 }
 
-interface Work extends Given {
-  tx: Queryable
+interface Work extends Given, Surroundings {
   db: Transactions
   domainIds: Map<string, string>
   connections: ConnectionName[]
 }
-
-export const failedSource = (name: string): string => `source ${name}`
-const failedConnection = (type: string, name: string): string => `${type} connection ${name}`
-const failedDomain = (name: string): string => `domain ${name}`
 
 /** All steps, whatever happens to some of them: the caller rolls back if there is any problem. */
 export async function carryOut(tx: Queryable, given: Given, steps: readonly Step[]): Promise<Problem[]> {
@@ -59,47 +52,58 @@ export async function carryOut(tx: Queryable, given: Given, steps: readonly Step
     connections: [...given.current.connectionNames],
   }
   const problems: Problem[] = []
-  const removals = steps.filter(({ action }) => action === 'delete').reverse()
-  for (const step of [...steps.filter(({ action }) => action !== 'delete'), ...removals]) {
-    const object = step.index === null ? {} : given.desired[step.kind][step.index]
-    const at = step.index === null ? ['prune'] : ['objects', step.kind, step.index]
+  const doubtful: Doubtful[] = [...given.malformed]
+  for (const step of steps.filter(({ action }) => action !== 'delete')) {
+    const { kind, action, index, fields } = step
+    const doubt = { kind, index: index!, object: given.desired[kind][index!], action, fields }
     try {
-      problems.push(...(await carryOutOne(work, step)))
+      if (!(await carryOutOne(work, step))) doubtful.push(doubt)
     } catch (error) {
-      markFailed(given, step)
-      const found = problemsOf(error, object, at)
-      // A deletion has no place in the request.
-      problems.push(
-        ...(step.index === null
-          ? found.map((problem) => ({
-              ...problem,
-              pointer: '/prune',
-              message: `'${step.name}': ${problem.message.replace('delete it without if_unused', 'describe it in the files')}`,
-            }))
-          : found),
-      )
+      markFailed(given.failed, kind, doubt.object)
+      const found = problemsOf(error, doubt.object, ['objects', kind, index!])
+      problems.push(...found)
+      // Who may not do it learns no more than that.
+      if (!found.some(({ forbidden }) => forbidden)) doubtful.push(doubt)
     }
   }
-  return problems
+  for (const doubt of doubtful) {
+    if (problems.length >= MAX_PROBLEMS) break
+    problems.push(...(await findAllProblems(work, doubt)))
+  }
+  for (const step of steps.filter(({ action }) => action === 'delete').reverse())
+    problems.push(...(await carryOutRemoval(work, step)))
+  return distinct(problems)
 }
 
-function markFailed({ failed, desired }: Given, { kind, name, index }: Step): void {
-  if (kind === 'sources') failed.add(failedSource(name))
-  if (kind === 'domains') failed.add(failedDomain(name))
-  if (kind === 'connections' && index !== null) failed.add(failedConnection(desired.connections[index]!.type, name))
+/** A deletion has no place in the request. */
+async function carryOutRemoval(work: Work, step: Step): Promise<Problem[]> {
+  try {
+    await carryOutOne(work, step)
+    return []
+  } catch (error) {
+    return problemsOf(error, {}, ['prune']).map((problem) => ({
+      ...problem,
+      pointer: '/prune',
+      message: `'${step.name}': ${problem.message.replace('delete it without if_unused', 'describe it in the files')}`,
+    }))
+  }
 }
 
-async function carryOutOne(work: Work, step: Step): Promise<Problem[]> {
+const distinct = (problems: readonly Problem[]): Problem[] => [
+  ...new Map(problems.map((problem) => [`${problem.pointer} ${problem.message}`, problem])).values(),
+]
+
+/** False if it was left out, because it refers to something that has a problem. */
+async function carryOutOne(work: Work, step: Step): Promise<boolean> {
   switch (step.kind) {
     case 'domains':
       await carryOutDomain(work, step)
-      return []
+      return true
     case 'sources':
       await carryOutSource(work, step)
-      return []
+      return true
     case 'connections':
-      await carryOutConnection(work, step)
-      return []
+      return carryOutConnection(work, step)
     case 'pipelines':
       return carryOutPipeline(work, step)
   }
@@ -123,11 +127,11 @@ async function carryOutSource({ db, actor, current, desired, checked, failed }: 
       ? deleteManifest(db, actor, id!, options)
       : deleteCustomSource(db, actor, id!, options)
   if (action === 'delete') return remove({ if_unused: true })
+  if (action === 'create') requireFreeName(name)
   if (failed.has(failedSource(name))) return
   const source = desired.sources[index!]!
   if (action === 'replace') await remove({ if_unused: false })
   if (action === 'change') return changeSource(db, actor, { step, source, checked: checked.get(index!) ?? null })
-  requireFreeName(name)
   const { code, description = null } = source
   const input = { name: source.name, source_name: name, description }
   if (source.language === 'manifest')
@@ -167,29 +171,35 @@ async function changeSource(
     )
 }
 
-async function carryOutConnection(work: Work, { action, id, index, fields, name }: Step): Promise<void> {
+async function carryOutConnection(work: Work, { action, id, index, fields, name }: Step): Promise<boolean> {
   const { db, tx, actor, current, desired, stores, failed } = work
   requirePermission(actor, 'connectors:write')
   const all = { ...stores, db }
   if (action === 'delete') {
     const { type } = current.connections.find((connection) => connection.id === id)!
-    return deleteSavedConnector(db, actor, { type, id: id! }, { if_unused: true })
+    await deleteSavedConnector(db, actor, { type, id: id! }, { if_unused: true })
+    return true
   }
   const wanted = desired.connections[index!] as DesiredConnection
   const { type, connector_name, description = null, config = {} } = wanted
-  if (failed.has(failedSource(connector_name))) return void failed.add(failedConnection(type, name))
+  if (failed.has(failedSource(connector_name))) {
+    failed.add(failedConnection(type, name))
+    return false
+  }
   if (action === 'change') {
     const changes = {
       ...(fields.some(({ path }) => path === 'description') && { description }),
       ...(fields.some(({ path }) => path.startsWith('config')) && { config }),
     }
-    return void (await updateSavedConnector(all, actor, { type, id: id! }, changes))
+    await updateSavedConnector(all, actor, { type, id: id! }, changes)
+    return true
   }
   if (action === 'replace') await deleteSavedConnector(db, actor, { type, id: id! })
   const input = { name, connector_name, description, config }
   const made = await createSavedConnector(all, actor, type, id === null ? input : { ...input, id })
   if (action === 'create') work.connections.push({ id: made.id, name, type })
   else await renameConnector(tx, actor, { type, id: made.id, connector_name })
+  return true
 }
 
 /** The name of the connector is also in the rows of the pipelines that use it. */
@@ -208,19 +218,17 @@ async function renameConnector(
     )
 }
 
-async function carryOutPipeline(work: Work, { action, id, index, fields }: Step): Promise<Problem[]> {
+async function carryOutPipeline(work: Work, { action, id, index, fields }: Step): Promise<boolean> {
   const { tx, db, actor, desired, stores, domainIds, connections } = work
   if (action === 'delete') {
     await removePipeline(tx, actor, id!)
-    return []
+    return true
   }
   const pipeline = desired.pipelines[index!]!
-  if (refersToFailed(work, pipeline)) return []
-  const changes = (path: string) =>
-    action === 'create' || fields.some((field) => field.path === path || field.path.startsWith(`${path}.`))
-  const at = ['objects', 'pipelines', index!, 'config']
-  const named = changes('config') ? toIds(pipeline.config, connections, at) : { config: undefined, problems: [] }
-  if (named.config === null) return named.problems
+  if (refersToFailed(work, pipeline)) return false
+  const changes = changedParts({ action, fields })
+  const named = changes('config') ? toIds(pipeline.config, connections, []) : { config: undefined, problems: [] }
+  if (named.problems.length > 0) return false
   const { schedule = null, timezone = null, enabled = true } = pipeline
   const input = {
     ...(named.config && { config: named.config }),
@@ -232,7 +240,7 @@ async function carryOutPipeline(work: Work, { action, id, index, fields }: Step)
   const all = { ...stores, db }
   if (action === 'create') await createPipeline(all, actor, { ...input, name: pipeline.name, config: named.config })
   else await updatePipeline(all, actor, id!, input)
-  return []
+  return true
 }
 
 function refersToFailed({ failed }: Work, { config, domain }: DesiredPipeline): boolean {
@@ -247,7 +255,6 @@ function refersToFailed({ failed }: Work, { config, domain }: DesiredPipeline): 
 function findDomain({ domain = null }: DesiredPipeline, ids: ReadonlyMap<string, string>): string | null {
   if (domain === null) return null
   const id = ids.get(domain.trim())
-  if (id === undefined)
-    throw new AppError('invalid_input', `domain: there is no domain '${domain.slice(0, 100)}'; describe it in domains`)
+  if (id === undefined) throw new AppError('invalid_input', describeMissingDomain(domain))
   return id
 }

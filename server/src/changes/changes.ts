@@ -5,9 +5,7 @@
  * Whoever applies a plan sends its `base`. The rows that will change are locked before it is compared, so nothing that
  * others changed since the plan can be overwritten, and of two that apply at once one is refused.
  */
-import type { ValidationResult } from '../cell/validate.ts'
-import { type CellServices, validateSource } from '../connections/custom-sources.ts'
-import { type ManifestValidation, validateManifest } from '../connections/manifests.ts'
+import type { CellServices } from '../connections/custom-sources.ts'
 import type { ProbeServices } from '../connections/probes.ts'
 import { findSettingsFaults } from '../connectors/settings/settings.ts'
 import { DEADLOCK, isDatabaseError, lockForTransaction, type Queryable, raw, sql } from '../database/database.ts'
@@ -17,13 +15,16 @@ import type { Stores } from '../pipelines/pipelines.ts'
 import { forgetTotal } from '../pipelines/totals.ts'
 import { cancelRunsOfPipeline } from '../runs/cancel.ts'
 import { type Actor, forbidden } from '../tenancy/actor.ts'
-import { can, type Permission } from '../tenancy/permissions.ts'
-import { carryOut, failedSource } from './carry-out.ts'
+import type { Permission } from '../tenancy/permissions.ts'
+import { carryOut } from './carry-out.ts'
+import { type Checked, checkCode } from './check-code.ts'
 import type { ChangedField } from './compare.ts'
 import { type Current, mayRead, readBase, readCurrent } from './current.ts'
+import type { Doubtful } from './diagnose.ts'
 import { attachEffects, describeEffects, findAffected, lookAhead } from './effects.ts'
+import { markFailed } from './failed.ts'
 import { type Action, findSteps, type Step } from './plan.ts'
-import { type Problem, pointerTo, problemsOf, publish, readFaults, refuseAll } from './problems.ts'
+import { type Problem, pointerTo, publish, readFaults, refuseAll } from './problems.ts'
 import { askSources, findQuestions, type Question, type SchemaOutlook } from './schemas.ts'
 import { type DesiredObjects, frameOf, KINDS, type Kind, wordOf } from './shape.ts'
 
@@ -98,20 +99,22 @@ async function change(
   input: ChangesInput,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { desired, problems: malformed } = readObjects(input.objects)
+  const { desired, problems: faults, malformed } = readObjects(input.objects)
   const current = await readCurrent(services, actor)
   if (input.base !== undefined && input.base !== current.base) throw stale()
   const domain = input.domain?.trim() ?? null
   // Without what is malformed, too much would be deleted.
-  const prune = (input.prune ?? false) && malformed.length === 0
+  const prune = (input.prune ?? false) && faults.length === 0
   const found = findSteps({ actor, rules: services.config, current, desired, prune, domain })
   requireFew(found.steps)
-  const code = await checkCode(services, actor, { steps: found.steps, desired }, signal)
-  const problems = [...malformed, ...findUnreadable(actor, desired), ...found.problems, ...code.problems]
+  const code = await checkCode(services, actor, { steps: found.steps, desired, malformed }, signal)
+  for (const { kind, object } of malformed) markFailed(code.failed, kind, object)
+  const problems = [...faults, ...findUnreadable(actor, desired), ...found.problems, ...code.problems]
   const plan = {
     ...code,
     current,
     desired,
+    malformed,
     steps: found.steps,
     problems,
     isTrial: input.dry_run ?? false,
@@ -135,13 +138,11 @@ function requireFew({ length }: readonly Step[]): void {
     )
 }
 
-interface Plan {
+interface Plan extends Checked {
   current: Current
   desired: DesiredObjects
+  malformed: Doubtful[]
   steps: Step[]
-  problems: Problem[]
-  checked: Map<number, ValidationResult | ManifestValidation>
-  failed: Set<string>
   isTrial: boolean
   schemas: boolean
 }
@@ -206,17 +207,24 @@ async function lockRows(tx: Queryable, actor: Actor, steps: readonly Step[]): Pr
   }
 }
 
-function readObjects(given: ChangesInput['objects']): { desired: DesiredObjects; problems: Problem[] } {
+function readObjects(given: ChangesInput['objects']): {
+  desired: DesiredObjects
+  problems: Problem[]
+  malformed: Doubtful[]
+} {
   const problems: Problem[] = []
+  const malformed: Doubtful[] = []
   const read = (kind: Kind) =>
     (given[kind] ?? []).map((object, index) => {
       const at = ['objects', kind, index]
       const faults = findSettingsFaults(frameOf[kind], object, '').map((fault) => fault.replace(/^\./, ''))
       problems.push(...readFaults(faults.join('\n'), object, at))
-      return faults.length > 0 ? null : object
+      if (faults.length === 0) return object
+      malformed.push({ kind, index, object, action: 'create', fields: [] })
+      return null
     })
   const desired = Object.fromEntries(KINDS.map((kind) => [kind, read(kind)])) as unknown as DesiredObjects
-  return { desired, problems }
+  return { desired, problems, malformed }
 }
 
 const READS: Record<Kind, Permission> = {
@@ -237,41 +245,6 @@ function findUnreadable(actor: Actor, desired: DesiredObjects): Problem[] {
 }
 
 const MAX_CHANGES = 2000
-const MAX_ERRORS = 20
-
-/** Before the transaction: a connection should not wait for a tenant's code. */
-async function checkCode(
-  services: ChangeServices,
-  actor: Actor,
-  { steps, desired }: { steps: readonly Step[]; desired: DesiredObjects },
-  signal: AbortSignal,
-): Promise<Pick<Plan, 'checked' | 'failed' | 'problems'>> {
-  const checked: Plan['checked'] = new Map()
-  const failed: Plan['failed'] = new Set()
-  const problems: Problem[] = []
-  // Reported by the step itself.
-  if (!can(actor, 'custom_sources:write')) return { checked, failed, problems }
-  for (const { kind, action, index, name, fields } of steps) {
-    if (kind !== 'sources' || index === null) continue
-    if (action === 'change' && !fields.some(({ path }) => path === 'code')) continue
-    const { code, language } = desired.sources[index]!
-    const at = ['objects', 'sources', index, 'code']
-    try {
-      const result =
-        language === 'manifest'
-          ? await validateManifest(services, actor, code, signal)
-          : await validateSource(services, actor, { code, source_name: name }, signal)
-      checked.set(index, result)
-      if (result.valid) continue
-      for (const { line, column, message } of result.errors.slice(0, MAX_ERRORS))
-        problems.push({ pointer: pointerTo(...at), message, line, column })
-    } catch (error) {
-      problems.push(...problemsOf(error, {}, at))
-    }
-    failed.add(failedSource(name))
-  }
-  return { checked, failed, problems }
-}
 
 function describeSteps({ current, steps }: Plan, effects: readonly string[][]): Change[] {
   return steps.map(({ kind, name, action, fields, id }, index) => {

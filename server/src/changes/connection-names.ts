@@ -31,12 +31,12 @@ export function namesIn(config: unknown): { side: Side; name: unknown }[] {
   })
 }
 
-/** The config as the API takes it, or null and what is wrong. */
+/** The config as the API takes it; a side that has a problem stays as it was given. */
 export function toIds(
   config: Record<string, unknown>,
   names: readonly ConnectionName[],
   at: readonly (string | number)[],
-): { config: Record<string, unknown> | null; problems: Problem[] } {
+): { config: Record<string, unknown>; problems: Problem[] } {
   const copy = { ...config }
   const problems: Problem[] = []
   for (const side of SIDES) {
@@ -52,7 +52,7 @@ export function toIds(
     else if (found.length > 1) fault('connection', describeSeveral(`saved ${side}s`, found.length, String(connection)))
     else fault('connection', describeUnknown(side, connection, names))
   }
-  return { config: problems.length > 0 ? null : copy, problems }
+  return { config: copy, problems }
 }
 
 export const describeSeveral = (what: string, count: number, name: string): string =>

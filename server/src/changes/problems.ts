@@ -14,7 +14,8 @@ export interface Problem {
   forbidden?: boolean
 }
 
-const MAX_PROBLEMS = 1000
+/** More are not told. */
+export const MAX_PROBLEMS = 1000
 
 export const pointerTo = (...steps: (string | number)[]): string =>
   steps.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')

@@ -73,11 +73,12 @@ export function hasMask(value: unknown): boolean {
   return typeof value === 'object' && value !== null && Object.values(value).some(hasMask)
 }
 
+export const MISSING_SECRET = 'is a mask, but no secret is stored there; send the secret itself'
+
 /** A copy of what was sent, with every mask replaced by the value stored at the same place. */
 export function restoreMasks<T>(incoming: T, stored: unknown, path: string): T {
   if (incoming === MASK) {
-    if (stored === undefined)
-      throw new AppError('invalid_input', `${path}: is a mask, but no secret is stored there; send the secret itself`)
+    if (stored === undefined) throw new AppError('invalid_input', `${path}: ${MISSING_SECRET}`)
     return stored as T
   }
   if (Array.isArray(incoming))

@@ -204,16 +204,25 @@ async function checkSavedConfig(
   { type, connector_name: connectorName }: Pick<SavedConnector, 'type' | 'connector_name'>,
   config: unknown,
 ): Promise<void> {
-  const size = findSizeFault(config, 'config')
-  if (size !== null) throw refuse([size])
-  const faults =
-    type === 'source'
-      ? await findSourceFaults(db, actor.organization_id, connectorName, config)
-      : findDestinationFaults(connectorName, config)
+  const faults = await findSavedFaults(db, actor, { type, connector_name: connectorName }, config)
   if (faults.length > 0) throw refuse(faults)
   // A source may name the output of a run, and an API key may have the one permission without the other.
   const named = type === 'source' && isObject(config) ? outputsOf(findSource(connectorName), config.config ?? {}) : []
   if (named.length > 0) requirePermission(actor, 'pipelines:read')
+}
+
+/** Everything wrong with the config of a saved connector. */
+export async function findSavedFaults(
+  db: Queryable,
+  { organization_id }: Actor,
+  { type, connector_name }: Pick<SavedConnector, 'type' | 'connector_name'>,
+  config: unknown,
+): Promise<string[]> {
+  const size = findSizeFault(config, 'config')
+  if (size !== null) return [size]
+  return type === 'source'
+    ? findSourceFaults(db, organization_id, connector_name, config)
+    : findDestinationFaults(connector_name, config)
 }
 
 function findDestinationFaults(connectorName: string, config: unknown): string[] {
@@ -232,10 +241,12 @@ async function findSourceFaults(
   const traits = findTraits(connectorName, (await loadReferences(db, organizationId, wanted)).custom)
   if (!traits) return [unknownConnector('source', connectorName, 'connector_name')]
   const faults = findSettingsFaults(savedSourceFrame, config, 'config')
-  if (faults.length > 0 || !isObject(config)) return faults
-  if (config.authentication !== undefined)
-    faults.push(...findAuthenticationFaults(config.authentication, traits.auth_types, 'config.authentication'))
-  faults.push(...findConfigFaults(withoutOverrides(traits), config.config ?? {}, undefined, 'config.config'))
+  if (!isObject(config)) return faults
+  const { authentication, config: settings = {} } = config
+  if (isObject(authentication))
+    faults.push(...findAuthenticationFaults(authentication, traits.auth_types, 'config.authentication'))
+  if (isObject(settings))
+    faults.push(...findConfigFaults(withoutOverrides(traits), settings, undefined, 'config.config'))
   return faults
 }
 

@@ -6,12 +6,14 @@
 import type { Config } from '../config/config.ts'
 import { findSizeFault } from '../connections/config-size.ts'
 import { checkDestination, checkSource, findEndpointFaults, type SharedChecks } from '../connections/endpoint-faults.ts'
+import type { SourceConfig } from '../connections/endpoint-shape.ts'
 import { refuse } from '../connections/faults.ts'
 import type { References, SourceTraits } from '../connections/references.ts'
-import type { Destination, Sync, WriteMode } from '../connectors/contract.ts'
+import type { Authentication, Destination, Sync, WriteMode } from '../connectors/contract.ts'
 import { findSettingsFaults, isObject } from '../connectors/settings/settings.ts'
 import type { SecretBox } from '../database/secret-box.ts'
 import { DEFAULT_SHARE } from '../engine/quarantine.ts'
+import type { Json } from '../json/json.ts'
 import { configFrame, type PipelineConfig, type RunOptions } from './config-shape.ts'
 
 /** Values from the config in plain columns of the pipeline's row, so that lists and lookups need not decrypt it. */
@@ -27,18 +29,11 @@ export function checkConfig(
   given: unknown,
   references: References,
   box: SecretBox,
-  { shared, ...limits }: RunLimits & { shared?: SharedChecks },
+  limits: RunLimits & { shared?: SharedChecks },
 ): { config: PipelineConfig; summary: ConfigSummary } {
-  const size = findSizeFault(given, 'config')
-  if (size !== null) throw refuse([size])
-  const faults = findFrameFaults(given)
+  const { faults, source, destination } = inspectConfig(given, references, box, limits)
   if (faults.length > 0) throw refuse(faults)
   const config = given as PipelineConfig
-  const source = checkSource(config.source, { references, box, path: 'config.source', faults, shared })
-  const destination = checkDestination(config.destination, { references, box, path: 'config.destination', faults })
-  if (source && destination) faults.push(...findSyncFaults(config, source, destination), ...findColumnFaults(config))
-  faults.push(...findRunFaults(config, limits), ...findOutputFaults(config, destination))
-  if (faults.length > 0) throw refuse(faults)
   return {
     config,
     summary: {
@@ -48,6 +43,56 @@ export function checkConfig(
       saved_source_id: references.source?.id ?? null,
       saved_destination_id: references.destination?.id ?? null,
     },
+  }
+}
+
+interface Inspected {
+  faults: string[]
+  /** Null if it is unclear which one is meant. */
+  source: SourceTraits | null
+  destination: Destination | null
+}
+
+/** Everything wrong with a config. One part that is malformed does not hide what is wrong with the others. */
+export function inspectConfig(
+  given: unknown,
+  references: References,
+  box: SecretBox,
+  { shared, ...limits }: RunLimits & { shared?: SharedChecks },
+): Inspected {
+  const size = findSizeFault(given, 'config')
+  const faults = size === null ? findFrameFaults(given) : [size]
+  if (size !== null || !isObject(given)) return { faults, source: null, destination: null }
+  const malformed = faults.map((fault) => /^config\.(\w+)/.exec(fault)?.[1])
+  const isSound = (...parts: string[]) => !parts.some((part) => malformed.includes(part))
+  const config = given as unknown as PipelineConfig
+  const read = (part: 'source' | 'destination') =>
+    faults.some((fault) => new RegExp(`^config\\.${part}\\.(name|saved_connector_id):`).test(fault))
+      ? null
+      : readSide(given[part])
+  const [from, to] = [read('source'), read('destination')]
+  const source = from && checkSource(from, { references, box, path: 'config.source', faults, shared })
+  const destination = to && checkDestination(to, { references, box, path: 'config.destination', faults })
+  if (source && destination && isSound('sync')) {
+    faults.push(...findSyncFaults(config, source, destination))
+    if (isSound('columns')) faults.push(...findColumnFaults(config))
+  }
+  if (isSound('run')) faults.push(...findRunFaults(config, limits), ...findOutputFaults(config, destination))
+  return { faults, source, destination }
+}
+
+/** What can be checked of a side, although something else may be wrong with it; null if its settings cannot. */
+function readSide(side: unknown): (Omit<SourceConfig, 'stream'> & { stream?: string }) | null {
+  if (!isObject(side)) return null
+  const { name, saved_connector_id, stream, authentication, config } = side
+  const isNamed = [name, saved_connector_id].filter((value) => typeof value === 'string' && value !== '').length === 1
+  if (!isNamed || (config !== undefined && !isObject(config))) return null
+  return {
+    ...(typeof name === 'string' && { name }),
+    ...(typeof saved_connector_id === 'string' && { saved_connector_id }),
+    ...(typeof stream === 'string' && { stream }),
+    ...(isObject(authentication) && { authentication: authentication as unknown as Authentication }),
+    ...(isObject(config) && { config: config as Record<string, Json> }),
   }
 }
 

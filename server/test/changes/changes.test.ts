@@ -149,6 +149,98 @@ test('every problem is told at once, each with its place; nothing is changed', a
   assert.deepEqual(left, { domains: [], sources: [], connections: [], pipelines: [] })
 })
 
+test('three mistakes in one object are three problems, whatever else is wrong', async () => {
+  const owner = await addOrganization(app)
+  const told = async (objects: object) => messagesOf(await plan(owner, objects)).sort()
+  const three = {
+    name: 'orders',
+    shedule: '0 6 * * *',
+    timezone: 'Europe/Berln',
+    schedule: 'never',
+    domain: 'Nowhere',
+    config: {
+      source: { name: 'dummy', steam: 'creatures', config: { recods: 1 } },
+      destination: { connection: 'none', config: { table: 'x' } },
+      sync: { mode: 'sometimes' },
+      run: { max_attempts: 'x' },
+    },
+  }
+  const pipeline = await told({ pipelines: [three] })
+  for (const [index, start] of [
+    "/config/destination/connection: there is no saved destination 'none'",
+    '/config/run/max_attempts: must be an integer',
+    "/config/source/config/recods: unknown field; did you mean 'records'",
+    "/config/source/steam: unknown field; did you mean 'stream'",
+    '/config/source/stream: is required',
+    "/config/sync/mode: 'sometimes' is not allowed",
+    "/domain: there is no domain 'Nowhere'",
+    '/schedule: must have five fields',
+    "/shedule: unknown field; did you mean 'schedule'",
+    "/timezone: there is no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'",
+  ].entries())
+    assert.ok(pipeline[index]?.startsWith(`/objects/pipelines/0${start}`), `${start}\n${pipeline.join('\n')}`)
+  assert.equal(pipeline.length, 10, pipeline.join('\n'))
+
+  // Also of a connection, and of what refers to it, which is not reported for that.
+  const connection = {
+    ...shop({ port: 'x', hots: 'y', password: '********' }),
+    descripton: 'z',
+    config: { ...shop({ port: 'x', hots: 'y', password: '********' }).config, authentcation: {} },
+  }
+  assert.deepEqual(
+    (await told({ connections: [connection], pipelines: [orders({ mode: 'sometimes' })] })).map((line) =>
+      line.replace(/^\/objects|: .*/g, ''),
+    ),
+    [
+      '/connections/0/config/authentcation',
+      '/connections/0/config/config/hots',
+      '/connections/0/config/config/password',
+      '/connections/0/config/config/port',
+      '/connections/0/descripton',
+      '/pipelines/0/config/sync/mode',
+    ],
+  )
+
+  // And of a source: its description, its name and its code.
+  const source = await told({
+    sources: [
+      { source_name: 'postgres', name: 'x', code: 'def (\n' },
+      { source_name: 'mine', nam: 'x', code: 'def (\n' },
+    ],
+    pipelines: [{ name: 'x', config: { ...incremental(), source: { name: 'mine', stream: 's', config: { a: 1 } } } }],
+  })
+  assert.deepEqual(
+    [...new Set(source.map((line) => line.replace(/^\/objects|: .*/g, '')))],
+    ['/sources/0/code', '/sources/0/source_name', '/sources/1/code', '/sources/1/nam', '/sources/1/name'],
+  )
+
+  // Every secret that is missing is named; what is stored is kept.
+  const secrets = { password: '********', user: '********' }
+  assert.deepEqual(
+    (await told({ connections: [shop(secrets)] })).map((line) => line.replace(/^\/objects|: .*/g, '')),
+    ['/connections/0/config/config/password', '/connections/0/config/config/user'],
+  )
+  await apply(owner, { connections: [shop()] })
+  assert.deepEqual(await told({ connections: [shop(secrets)] }), [])
+  assert.deepEqual(
+    (await told({ connections: [shop({ ...secrets, port: 'x', ssl: true })] })).map((line) =>
+      line.replace(/^\/objects|: .*/g, ''),
+    ),
+    ['/connections/0/config/config/port', '/connections/0/config/config/ssl'],
+  )
+})
+
+test('who may not change something is told so, and nothing about it; nothing is applied without it', async () => {
+  const { owner, viewer } = await registerOrganization(app, 'Readers')
+  await apply(owner, { connections: [shop()] })
+  const wrong = { pipelines: [{ ...orders(), config: { ...orders().config, destination: { connection: 'none' } } }] }
+  assert.match(messagesOf(await plan(viewer, wrong)).join(), /pipelines:write/)
+  assert.equal((await send(viewer, { objects: wrong })).status, 403)
+  const domain = [{ name: 'Sales' }]
+  assert.equal((await send(owner, { objects: { domains: domain, ...wrong } })).status, 400)
+  assert.deepEqual((await plan(owner, {}, { prune: true })).changes.length, 1)
+})
+
 test('code is checked before anything is stored, with line and column; new code is a new version', async () => {
   const owner = await addOrganization(app)
   const source = (code: string) => ({ source_name: 'numbers', name: 'Numbers', code })
@@ -192,7 +284,7 @@ test('each change needs its own permission', async () => {
     '/objects/domains/0: You do not have the permission domains:write; ask an admin of your organization',
   ])
   const seen = await plan(viewer, objects)
-  assert.equal(seen.problems.length, 2, JSON.stringify(seen.problems))
+  assert.equal(seen.problems.length, 3, JSON.stringify(seen.problems))
   assert.equal((await send(viewer, { objects })).status, 403)
   await apply(owner, objects)
   // A secret that a viewer sends counts as changed, whether it is the stored one or not.

@@ -119,7 +119,10 @@ test('in a config every value may be a reference', () => {
 test('a config without what it cannot do without is flagged only where the service refuses it too', () => {
   for (const { connector, isSaved, validate, put } of holders) {
     const { properties = {}, required = [] } = connector.settings as Node
-    const settings = { ...connector.settings, required: required.filter((name) => !properties[name]?.override) as never }
+    const settings = {
+      ...connector.settings,
+      required: required.filter((name) => !properties[name]?.override) as never,
+    }
     const faults = findConfigFaults(isSaved ? { ...connector, settings } : connector, {}, undefined, 'config')
     if (!validate(put({}))) assert.notDeepEqual(faults, [], connector.name)
   }

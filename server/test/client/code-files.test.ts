@@ -250,9 +250,11 @@ test('a problem of the service is found at its line, and a missing value is name
     const found = read.locate({ pointer, message, line: null, column: null })
     return `${found.line}:${found.column}: ${found.message}`
   }
-  assert.equal(at('/objects/connections/0/name'), '2:7: wrong')
-  assert.equal(at('/objects/connections/0/connector_name'), '2:1: wrong')
-  assert.equal(at('/objects/connections/0/config/authentication'), '5:3: wrong')
+  assert.equal(at('/objects/connections/0/name'), '2:7: name: wrong')
+  assert.equal(at('/objects/connections/0/name', 'unknown field'), '2:1: name: unknown field')
+  assert.equal(at('/objects/connections/0/config/resources/0/1'), '4:1: resources[0][1]: wrong')
+  assert.equal(at('/objects/connections/0/connector_name'), '2:1: connector_name: wrong')
+  assert.equal(at('/objects/connections/0/config/authentication'), '5:3: authentication: wrong')
   assert.equal(
     at(
       '/objects/connections/0/config/authentication/params/token',

@@ -154,7 +154,62 @@ config:
   assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
   assert.match(
     wrong.stderr,
-    /^two\/pipelines\/%2E\.%2F\.\.%2Fevil\.yaml:5:9: unknown field; did you mean 'enabled'\?\n1 problem; nothing can be applied\.\n$/,
+    /^two\/pipelines\/%2E\.%2F\.\.%2Fevil\.yaml:5:1: enabld: unknown field; did you mean 'enabled'\?\n1 problem; nothing can be applied\.\n$/,
+  )
+})
+
+test('all mistakes of all files are told at once, file by file and line by line', async () => {
+  const owner = await addOrganization(app)
+  const key = await keyOf(owner)
+  for (const folder of ['wrong', 'wrong/pipelines', 'wrong/connections', 'wrong/sources'])
+    mkdirSync(path.join(root, folder))
+  const write = (file: string, ...lines: string[]) =>
+    writeFileSync(path.join(root, 'wrong', file), `${lines.join('\n')}\n`)
+  write(
+    'pipelines/Orders.yaml',
+    'name: Orders',
+    'shedule: 0 6 * * *',
+    'timezone: Europe/Berln',
+    'config:',
+    '  source: { name: dummy, stream: creatures, config: { recods: 5 } }',
+    '  destination:',
+    '    connection: Shop',
+    '  sync:',
+    '    mode: sometimes',
+  )
+  write(
+    'connections/Shop.yaml',
+    'name: Shop',
+    'type: destination',
+    'connector_name: postgres',
+    'config:',
+    '  hots: db.example.com',
+    '  port: "5432"',
+    `  password: \${NO_SUCH_VALUE}`,
+    `  user: \${NOR_THIS}`,
+  )
+  write('sources/team.yaml', 'source_name: team', 'nam: Team')
+  write('sources/team.py', 'x = 1', 'def f(:')
+  const planned = await sluice(key, ['plan', 'wrong'])
+  assert.deepEqual([planned.code, planned.stdout], [1, ''])
+  assert.deepEqual(
+    planned.stderr.split('\n').map((line) => line.replace(/^wrong\/|(?<=:\d+:\d+: (\S+ ){2}).*/g, '').trim()),
+    [
+      'connections/Shop.yaml:5:3: hots: unknown',
+      'connections/Shop.yaml:6:9: port: must',
+      `connections/Shop.yaml:7:13: \${NO_SUCH_VALUE} has`,
+      `connections/Shop.yaml:8:9: \${NOR_THIS} has`,
+      'pipelines/Orders.yaml:2:1: shedule: unknown',
+      'pipelines/Orders.yaml:3:11: timezone: there',
+      'pipelines/Orders.yaml:5:55: recods: unknown',
+      "pipelines/Orders.yaml:9:11: mode: 'sometimes'",
+      'sources/team.py:2:7: syntax error:',
+      'sources/team.yaml:1:1: name: is',
+      'sources/team.yaml:2:1: nam: unknown',
+      '11 problems; nothing can be applied.',
+      '',
+    ],
+    planned.stderr,
   )
 })
 

@@ -94,5 +94,5 @@ test('its workflow plans a pull request with a comment, and applies a merge', as
   writeFileSync(path.join(cwd, 'connections/Shop.yaml'), 'name: Shop\n')
   const wrong = await run(stepOf('Plan').run!, cwd, given)
   assert.equal(wrong.code, 1)
-  assert.match(wrong.stdout, /problems\*\*\n\n- `connections\/Shop\.yaml:1:1: is required/)
+  assert.match(wrong.stdout, /problems\*\*\n\n- `connections\/Shop\.yaml:1:1: (type|connector_name): is required/)
 })

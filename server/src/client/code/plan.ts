@@ -10,7 +10,7 @@ import { connectService, type Service } from '../service.ts'
 import { plural } from '../words.ts'
 import type { Plan } from './objects.ts'
 import { type LocatedProblem, type ReadFolder, readFolder } from './read-folder.ts'
-import { describeProblem, showPlan, sumUp, toMarkdown } from './show-plan.ts'
+import { compareProblems, describeProblem, showPlan, sumUp, toMarkdown } from './show-plan.ts'
 import { readVariables } from './variables.ts'
 
 const NOTHING = 0
@@ -70,7 +70,7 @@ async function makePlan(folder: string, options: Options): Promise<Planned> {
       read,
       request,
       plan,
-      problems: [...read.problems, ...plan.problems.map((each) => read.locate(each))],
+      problems: [...read.problems, ...plan.problems.map((each) => read.locate(each))].sort(compareProblems),
     }
   } catch (error) {
     // 2 means that there are changes.

@@ -77,8 +77,9 @@ class FolderReader implements ReadFolder {
     const lacking = this.missing.find(
       (each) => each.kind === kind && each.index === Number(index) && each.pointer === `/${steps.join('/')}`,
     )
-    const said = lacking && /is a mask/.test(message) ? lacking.message : message
-    return { ...origin.yaml.locate([...origin.steps, ...steps]), message: said }
+    const place = origin.yaml.locate([...origin.steps, ...steps], /^unknown field/.test(message))
+    if (lacking && /is a mask/.test(message)) return { ...place, message: lacking.message }
+    return { ...place, message: steps.length === 0 ? message : `${nameOf(steps)}: ${message}` }
   }
 
   #shown(file: string): string {
@@ -203,6 +204,15 @@ class FolderReader implements ReadFolder {
     }
     this.objects[kind].push(resolved ? { ...value, config: resolved.value } : value)
   }
+}
+
+/** The field, with its place in a list: `resources[0]`. */
+function nameOf(steps: readonly string[]): string {
+  const at = steps.findLastIndex((step) => !/^\d+$/.test(step))
+  return `${steps[Math.max(0, at)]}${steps
+    .slice(at + 1)
+    .map((index) => `[${index}]`)
+    .join('')}`
 }
 
 const readStep = (step: string): string => step.replaceAll('~1', '/').replaceAll('~0', '~')

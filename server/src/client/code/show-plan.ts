@@ -83,6 +83,13 @@ export function sumUp(changes: readonly Change[], done = false): string {
     .join(', ')
 }
 
+/** As a person goes through them: file by file, from top to bottom; then those that are of no file. */
+export const compareProblems = (a: LocatedProblem, b: LocatedProblem): number =>
+  compare(a.file ?? LAST, b.file ?? LAST) || compare(a.line ?? 0, b.line ?? 0) || compare(a.column ?? 0, b.column ?? 0)
+
+const LAST = '\uffff'
+const compare = <T extends string | number>(a: T, b: T): number => (a < b ? -1 : a > b ? 1 : 0)
+
 export const describeProblem = ({ file, line, column, message }: LocatedProblem): string =>
   file === undefined ? message : `${file}:${line}:${column}: ${message}`
 

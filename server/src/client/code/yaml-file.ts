@@ -12,7 +12,8 @@ export interface YamlFile {
   value: unknown
   /** What is wrong with the text itself; `value` is then null. */
   faults: (Place & { message: string })[]
-  locate(steps: readonly (string | number)[]): Place
+  /** The value if it is a text or a number, else its name; of what is missing, the place where it would be. */
+  locate(steps: readonly (string | number)[], byName?: boolean): Place
 }
 
 export function readYaml(file: string, text: string): YamlFile {
@@ -23,7 +24,7 @@ export function readYaml(file: string, text: string): YamlFile {
     return { file, line: Math.max(1, line), column: Math.max(1, col) }
   }
   const faults = [...document.errors, ...document.warnings].map(({ message, pos }) => ({ ...placeAt(pos[0]), message }))
-  const locate = (steps: readonly (string | number)[]) => placeAt(findOffset(document, steps))
+  const locate: YamlFile['locate'] = (steps, byName = false) => placeAt(findOffset(document, steps, byName))
   if (faults.length > 0) return { file, value: null, faults, locate }
   try {
     return { file, value: document.toJS({ maxAliasCount: 100 }), faults, locate }
@@ -32,8 +33,7 @@ export function readYaml(file: string, text: string): YamlFile {
   }
 }
 
-/** The value if it is a text or a number, else its name; of what is missing, the place where it would be. */
-function findOffset(document: Document, steps: readonly (string | number)[]): number {
+function findOffset(document: Document, steps: readonly (string | number)[], byName: boolean): number {
   let node: unknown = document.contents
   let offset = isNode(node) ? startOf(node) : 0
   for (const step of steps) {
@@ -49,7 +49,7 @@ function findOffset(document: Document, steps: readonly (string | number)[]): nu
       node = item
     } else return offset
   }
-  return isScalar(node) ? startOf(node) : offset
+  return isScalar(node) && !byName ? startOf(node) : offset
 }
 
 const startOf = (node: Node): number => node.range?.[0] ?? 0
