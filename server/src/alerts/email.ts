@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Logger } from 'pino'
+import { createRedact, type Redact } from '../connectors/settings/redact.ts'
 import { type Answer, excerptOf, unanswered } from '../egress/post-notice.ts'
 import type { MailSettings } from './channel.ts'
 import type { Message } from './message.ts'
@@ -51,33 +52,59 @@ export async function sendMail({ config, log }: MailTools, mail: Mail, signal: A
     return { arrived: true, response_status: null }
   } catch (error) {
     signal.throwIfAborted()
-    const { responseCode, response = '', code } = error as { responseCode?: number; response?: string; code?: string }
-    log.warn({ err: error, delivery_id: mail.id }, 'the mail server did not take an alert')
-    // The credentials are the operator's, and so is what the server says about them.
-    if (responseCode === undefined || code === 'EAUTH')
-      return unanswered(
-        'The mail server of this service did not take the message; its operator finds the cause in the log',
-        true,
-      )
-    return {
-      ...unanswered(`The mail server answered ${excerptOf(response)}`, responseCode < 500),
-      response_status: responseCode,
-    }
+    const failure = error as MailFailure
+    const redact = createRedact(server.auth ? [server.auth.pass] : [])
+    log.warn(
+      { delivery_id: mail.id, code: failure.code, reason: redact(failure.message) },
+      'the mail server did not take an alert',
+    )
+    return describeFailure(failure, redact)
   } finally {
     socket?.destroy()
   }
+}
+
+interface MailFailure extends Error {
+  code?: string
+  /** Of the server, if it answered. */
+  response?: string
+  responseCode?: number
+}
+
+/** The server's answer is about the message, not about who sends it. */
+const ABOUT_THE_MESSAGE = ['EENVELOPE', 'EMESSAGE']
+
+function describeFailure(failure: MailFailure, redact: Redact): Answer {
+  const { code = '', response = '', responseCode } = failure
+  if (responseCode === undefined || !ABOUT_THE_MESSAGE.includes(code))
+    return unanswered(describeOwnFailure(failure), true)
+  return {
+    ...unanswered(`The mail server answered ${excerptOf(redact(response))}`, responseCode < 500),
+    response_status: responseCode,
+  }
+}
+
+/** The server, its name and the credentials are the operator's, and so is what it says about them. */
+function describeOwnFailure({ code, responseCode, message }: MailFailure): string {
+  if (code === 'EAUTH')
+    return 'The mail server refused the user or the password of this service; its operator has to check SMTP_URL'
+  if (code === 'ETLS' && responseCode !== undefined)
+    return 'The mail server offers no TLS, and a password is never sent without it; the operator of this service has to change SMTP_URL'
+  if (responseCode === undefined && /certificate/i.test(message))
+    return 'The certificate of the mail server is not trusted; the operator of this service finds the cause in the log'
+  return 'The mail server of this service did not take the message; its operator finds the cause in the log'
 }
 
 /** A password is never sent without TLS, and certificates are verified. */
 function readServer(text: string) {
   const url = new URL(text)
   const secure = url.protocol === 'smtps:'
-  const auth = url.username && { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
+  const auth = url.username !== '' && { user: decodeURIComponent(url.username), pass: decodeURIComponent(url.password) }
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port) || (secure ? 465 : 587),
     secure,
-    ...(auth && { auth, requireTLS: !secure, forceAuth: true }),
+    ...(auth ? { auth, requireTLS: !secure, forceAuth: true } : { auth: undefined }),
   }
 }
 

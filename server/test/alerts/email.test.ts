@@ -206,7 +206,7 @@ describe('the mail server', () => {
       const strange = await startSmtpServer({ auth: true, tls: { ...tls, atOnce } })
       const answer = await send(`smtp${atOnce ? 's' : ''}://relay-user:right%20password@127.0.0.1:${strange.port}`)
       assert.ok(!answer.arrived)
-      assert.equal(answer.error, FAILED)
+      assert.match(answer.error, /^The certificate of the mail server is not trusted; /)
       assert.equal(strange.count(), 0)
     })
 
