@@ -9,6 +9,7 @@ const escapeText = (text: string): string =>
 
 /** Of a section. */
 const LONGEST_TEXT = 2900
+const SHORTEST_TOKEN = 12
 
 export function slackBody({ title, lines, link, footer }: Message, consoleUrl: string): string {
   const text = [`*${escapeText(title)}*`, ...lines.map(escapeText)].join('\n').slice(0, LONGEST_TEXT).toWellFormed()
@@ -16,8 +17,9 @@ export function slackBody({ title, lines, link, footer }: Message, consoleUrl: s
   return JSON.stringify({
     text: escapeText(title),
     blocks: [
-      { type: 'section', text: { type: 'mrkdwn', text } },
-      { type: 'context', elements: [{ type: 'mrkdwn', text: `${more}${escapeText(footer)}` }] },
+      // Verbatim: an address in an error is no link, and a name is not looked up.
+      { type: 'section', text: { type: 'mrkdwn', text, verbatim: true } },
+      { type: 'context', elements: [{ type: 'mrkdwn', text: `${more}${escapeText(footer)}`, verbatim: true }] },
     ],
   })
 }
@@ -29,6 +31,8 @@ export const sendToSlack = (
 ): Promise<Answer> =>
   postNotice(egress, { url, body, headers: { 'x-sluice-delivery': id }, secrets: secretsOf(new URL(url)) }, signal)
 
-/** A path of one letter is no secret, and would be masked everywhere. */
-const secretsOf = ({ pathname, searchParams }: URL): string[] =>
-  [pathname, ...searchParams.values()].filter((part) => part.length > 3)
+/** A path of one letter is no secret, and would be masked everywhere; so would its short and common parts. */
+const secretsOf = ({ pathname, searchParams }: URL): string[] => [
+  ...[pathname, ...searchParams.values()].filter((part) => part.length > 3),
+  ...pathname.split('/').filter((part) => part.length >= SHORTEST_TOKEN),
+]

@@ -73,6 +73,24 @@ describe('by e-mail', () => {
     })
   })
 
+  test('a message for many has one subject line, and no header of a name', async () => {
+    const names = ['Orders\r\nBcc: victim@example.com', 'Tickets\nSubject: free', 'x'.repeat(255)]
+    const ids = await Promise.all(names.map((name) => insertPipeline(app, acme.id, { name })))
+    const alert = await watch(email(acme.owner.email))
+    for (const id of ids) await endRun(app, id, { status: 'failed', error: '<b>no</b>\r\n.\r\nMAIL FROM:<a@b.c>' })
+    await whileSending(app, async () => {
+      const mail = await server.next()
+      assert.deepEqual(mail.to, [acme.owner.email])
+      const [head] = mail.text.split('\r\n\r\n') as [string]
+      assert.equal(head.match(/^Subject:/gm)?.length, 1)
+      assert.ok(!/^Bcc:/im.test(head))
+      const text = decoded(mail.text)
+      assert.ok(text.includes('– Tickets Subject: free: <b>no</b> . MAIL FROM:<a@b.c>'))
+      assert.ok(text.includes('<a href="https://sluice.example.com/pipelines?status=failed">Open the pipelines</a>'))
+      await settled(app, alert)
+    })
+  })
+
   test('somebody who left the organization gets nothing', async () => {
     const alert = await watch(email(acme.member.email, acme.owner.email))
     const alone = await watch(email(acme.member.email))

@@ -4,6 +4,7 @@ import { beforeEach, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { removeOldIncidents } from '../../src/alerts/incidents.ts'
 import { findLatePipelines } from '../../src/alerts/late.ts'
+import { composeMessage } from '../../src/alerts/message.ts'
 import { sql } from '../../src/database/database.ts'
 import { type Person, registerPerson, startApp } from '../harness/app.ts'
 import { untilWaitingForLocks } from '../harness/lock-waits.ts'
@@ -166,6 +167,32 @@ describe('an incident', () => {
       assert.deepEqual(await eventsOf(app, alert), ['failed'])
     })
 
+  test('is forgotten with its rule: another one begins anew', async () => {
+    const pipelineId = await insertPipeline(app, owner.organization_id)
+    const alert = await createAlert(app, owner, watch)
+    await endRun(app, pipelineId, { status: 'failed' })
+    await app.call('DELETE', `/api/alerts/${alert.id}`, { as: owner })
+    const next = await createAlert(app, owner, watch)
+    await endRun(app, pipelineId, { status: 'success' })
+    assert.deepEqual(await eventsOf(app, next), [])
+    await endRun(app, pipelineId, { status: 'failed' })
+    await endRun(app, pipelineId, { status: 'success' })
+    assert.deepEqual(await eventsOf(app, next), ['failed', 'recovered'])
+  })
+
+  test('of records is neither opened nor closed by a run that failed', async () => {
+    const pipelineId = await insertPipeline(app, owner.organization_id)
+    const on = ['row_count', 'recovered']
+    const alert = await createAlert(app, owner, { on, channel, min_records: 5 })
+    await endRun(app, pipelineId, { status: 'failed' })
+    assert.deepEqual(await eventsOf(app, alert), [])
+    await endRun(app, pipelineId, { status: 'success', records: 1 })
+    await endRun(app, pipelineId, { status: 'failed' })
+    assert.deepEqual(await eventsOf(app, alert), ['row_count'])
+    await endRun(app, pipelineId, { status: 'success', records: 5 })
+    assert.deepEqual(await eventsOf(app, alert), ['row_count', 'recovered'])
+  })
+
   test('goes on when only its name or channel changes', async () => {
     const pipelineId = await insertPipeline(app, owner.organization_id)
     const alert = await createAlert(app, owner, watch)
@@ -257,6 +284,20 @@ describe('a late pipeline', () => {
     const told = async (rule: { id: string }) => (await readQueue(app, rule)).map(({ payload }) => payload.pipeline.id)
     assert.deepEqual(await told(alert), [scheduled])
     assert.deepEqual(await told(named), [manual])
+  })
+
+  test('that never ran is told with what to look at', async () => {
+    const pipelineId = await insertPipeline(app, owner.organization_id, { schedule: '0 * * * *' })
+    const alert = await createAlert(app, owner, watch)
+    await passTime(pipelineId)
+    const [late] = await readQueue(app, alert)
+    const { title, lines, link } = composeMessage(late!.payload)
+    assert.equal(title, '○ Orders is late')
+    assert.match(
+      lines.join(),
+      /^No run has succeeded within 60 minutes, since \d{4}-.* UTC\.,Check whether its schedule/,
+    )
+    assert.deepEqual(link, { label: 'Open the pipeline', path: `/pipelines/${pipelineId}` })
   })
 
   test('has all of its minutes when it gets a schedule or another domain', async () => {

@@ -77,7 +77,27 @@ describe('in a chat', () => {
       assert.equal(body.text, '✕ &lt;!channel&gt; &amp; &lt;https://evil.example|x&gt; @\u200bhere failed')
       assert.ok(!/@(?!\u200b)|<!|\u202e/.test(text))
       assert.ok(body.blocks[0].text.text.length <= 3000)
+      assert.ok(body.blocks[0].text.verbatim && body.blocks[1].elements[0].verbatim)
     })
+  })
+
+  test('what tenants wrote calls nobody in a message for many either', async () => {
+    const more = Array.from({ length: 11 }, () =>
+      insertPipeline(app, owner.organization_id, { name: `<!channel> @here\n\u202e${'&'.repeat(250)}` }),
+    )
+    const alert = await watch()
+    for (const id of await Promise.all(more))
+      await endRun(app, id, { status: 'failed', error: `@everyone\n<!here> ${'<'.repeat(50_000)}` })
+    await whileSending(app, async () => {
+      const { text, body, answer } = await chat.next()
+      answer(200)
+      assert.match(body.text, /^✕ 11 pipelines failed: &lt;!channel&gt; @\u200bhere &amp;/)
+      assert.ok(!/@(?!\u200b)|<!|\u202e/.test(text))
+      assert.ok(body.blocks[0].text.text.length <= 3000)
+      await settled(app, alert)
+    })
+    const list = await app.call('GET', `/api/alerts/${alert.id}/deliveries?limit=1`, { as: owner })
+    assert.ok(JSON.stringify(list.body[0].payload).length < 50_000)
   })
 
   test('a test is sent at once, in quiet hours too', async () => {
@@ -107,6 +127,45 @@ describe('in a chat', () => {
     assert.equal(row!.status, 'pending')
     assert.equal(row!.attempts, 1)
     assert.equal(row!.error, 'The receiver answered 500: no_service for ********')
+  })
+
+  test('a refusal that repeats only a part of the address is told without it', async () => {
+    const alert = await watch()
+    await whileSending(app, async () => {
+      await endRun(app, pipelineId, { status: 'failed' })
+      ;(await chat.next()).answer(404, {}, 'there is no token secret-of-the-chat')
+      await settled(app, alert)
+    })
+    const list = await app.call('GET', `/api/alerts/${alert.id}/deliveries`, { as: owner })
+    assert.equal(list.body[0].error, 'The receiver answered 404: there is no token ********')
+  })
+
+  test('a redirect is not followed, wherever it goes', async () => {
+    const alert = await watch()
+    const inside = await startReceiver()
+    await whileSending(app, async () => {
+      await endRun(app, pipelineId, { status: 'failed' })
+      ;(await chat.next()).answer(307, { location: inside.url })
+      await settled(app, alert)
+    })
+    assert.equal(inside.count(), 0)
+    assert.match((await readQueue(app, alert))[0]!.error!, /^The receiver answered 307; redirects are not followed/)
+  })
+
+  test('nothing is sent to a private address behind a name', async () => {
+    const strict = await startApp()
+    const person = await registerPerson(strict, 'Strict')
+    const alert = await createAlert(strict, person, {
+      on: ['failed'],
+      channel: slackTo(`http://localhost:${chat.port}/`),
+    })
+    await endRun(strict, await insertPipeline(strict, person.organization_id), { status: 'failed' })
+    const before = chat.count()
+    await whileSending(strict, () => settled(strict, alert))
+    const [row] = await readQueue(strict, alert)
+    assert.deepEqual([row!.status, row!.attempts], ['failed', 1])
+    assert.match(row!.error!, /^Connections to localhost \(loopback\) are not allowed/)
+    assert.equal(chat.count(), before)
   })
 
   test('an alert that is disabled meanwhile sends nothing', async () => {
