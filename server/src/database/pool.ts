@@ -31,8 +31,8 @@ export interface Transactions extends Queryable {
 
 export interface Connections extends Transactions {
   /**
-   * How long the database has been there as far as this process knows: since it was last unreachable, or since these
-   * connections were made. What happened before cannot be known.
+   * How long the database has been there as far as this process knows: since it answered again after it was unreachable, or
+   * since these connections were made. What happened before cannot be known.
    */
   steadyForMs(): number
 }
@@ -118,16 +118,19 @@ export function openPool({ size, ...setUp }: PoolSettings, { servers, onSilence,
   servers.onMove(() => {
     for (const client of open.keys()) dropConnection(client)
   })
-  let faultAt = performance.now()
+  /** Null from a fault to the next answer: an outage is over when that comes, however long nobody asked. */
+  let steadySince: number | null = performance.now()
   const checkOut = async <T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> => {
     try {
       await servers.require()
-      return await useClient(pool, used, work)
+      const result = await useClient(pool, used, work)
+      steadySince ??= performance.now()
+      return result
     } catch (error) {
       if (isAnswerMissing(error)) onSilence()
       if (!isUnreachable(error)) throw error
       if (!isPoolFull(error)) servers.doubt()
-      faultAt = performance.now()
+      steadySince = null
       throw new DatabaseUnavailable(error as Error)
     }
   }
@@ -137,7 +140,7 @@ export function openPool({ size, ...setUp }: PoolSettings, { servers, onSilence,
     connections: {
       ...queryable((statement) => checkOut((client) => client.query(named(statement)))),
       transaction: (work) => checkOut((client) => inTransaction(client, work)),
-      steadyForMs: () => performance.now() - faultAt,
+      steadyForMs: () => (steadySince === null ? 0 : performance.now() - steadySince),
     },
     longestUseMs: () => Math.max(0, ...[...used.values()].map((since) => performance.now() - since)),
     dropUsedFor(ms) {

@@ -808,7 +808,8 @@ BEGIN
   IF free > cardinality(skipped) AND ended <> '[]' THEN
     SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free - cardinality(skipped), per_organization, lease_seconds, after, '', false, freed) c;
   END IF;
-  SELECT count(*) INTO more FROM unnest(readied) AS r (id) WHERE r.id <> ALL (coalesce(run_ids, '{}'));
+  -- Who claims another run than the one that has become ready leaves that one to the worker that was woken for the other.
+  more := cardinality(readied) - coalesce(cardinality(run_ids), 0);
   IF more > 0 THEN
     PERFORM wake_workers(more);
   END IF;

@@ -95,3 +95,21 @@ test('whoever waits for a server that fell silent is told so as soon as a short 
     await proxy.close()
   }
 })
+
+test('an outage is over when the database answers again, not when it was last asked in vain', async () => {
+  const proxy = await startDatabaseProxy(connection)
+  const far = connectDatabase(proxy.connection, 2, () => {})
+  try {
+    await far.control.first(sql`SELECT 1`)
+    proxy.refuse(true)
+    await assert.rejects(far.control.first(sql`SELECT 1`), DatabaseUnavailable)
+    proxy.refuse(false)
+    assert.equal(far.control.steadyForMs(), 0, 'nobody knows whether it is back')
+    const asked = performance.now()
+    while ((await far.control.first(sql`SELECT 1`).catch(() => null)) === null);
+    assert.ok(far.control.steadyForMs() <= performance.now() - asked)
+  } finally {
+    await far.close()
+    await proxy.close()
+  }
+})

@@ -1,5 +1,6 @@
 -- A claim that found only organizations without room used to give up, so a run of one with room could wait for as many polls
--- as it took to reach it. Now it looks on. It begins with fewer organizations than before, which is what most claims need.
+-- as it took to reach it. Now it looks on. It begins with fewer organizations than before, which is what most claims need. And
+-- a statement that claims as many runs as become ready by it wakes nobody.
 
 DROP FUNCTION claim_runs(text, integer, integer, double precision, uuid, text, boolean);
 -- A worker with free slots takes ready runs: at most `free`, and never more of an organization than `per_organization`
@@ -186,7 +187,8 @@ BEGIN
   IF free > cardinality(skipped) AND ended <> '[]' THEN
     SELECT c.* INTO run_ids, attempts, busy, next_after FROM claim_runs(claimer, free - cardinality(skipped), per_organization, lease_seconds, after, '', false, freed) c;
   END IF;
-  SELECT count(*) INTO more FROM unnest(readied) AS r (id) WHERE r.id <> ALL (coalesce(run_ids, '{}'));
+  -- Who claims another run than the one that has become ready leaves that one to the worker that was woken for the other.
+  more := cardinality(readied) - coalesce(cardinality(run_ids), 0);
   IF more > 0 THEN
     PERFORM wake_workers(more);
   END IF;
