@@ -158,7 +158,8 @@ ${exampleOf('sluice manifest push source-shop/manifest.yaml', 'sluice manifest p
     flags: ['--prune'],
     options: { '--domain': 'NAME' },
     about: 'write the organization, or one domain, into a folder as files',
-    details: `Secrets become references such as \${SHOP_PASSWORD}. --prune removes files of what no longer exists.
+    details: `Secrets become references such as \${SHOP_PASSWORD}. Files that describe an object already are updated in their
+place, with their comments and references. --prune removes files of what no longer exists.
 
 ${exampleOf('sluice export .', 'sluice export --domain Sales sales')}`,
     run: async ([folder], options) => (await import('../client/code/export.ts')).exportFolder(folder!, options),

@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -18,9 +19,11 @@ import { after, test } from 'node:test'
 import fc from 'fast-check'
 import { parse } from 'yaml'
 import { escapeText, referencesIn, resolveText } from '../../src/changes/references.ts'
+import { readExisting } from '../../src/client/code/existing.ts'
 import { describeFiles } from '../../src/client/code/export.ts'
 import { makeFileNames } from '../../src/client/code/file-names.ts'
 import { readFolder } from '../../src/client/code/read-folder.ts'
+import { updateObject } from '../../src/client/code/update-yaml.ts'
 import { readVariables } from '../../src/client/code/variables.ts'
 import { writeFolder } from '../../src/client/code/write-folder.ts'
 import { toYaml } from '../../src/client/code/yaml-text.ts'
@@ -157,6 +160,141 @@ test('a folder that was written reads back as the same objects, and writing it a
       assert.deepEqual(new Map([...again].sort()), new Map([...files].sort()))
     }),
     { seed, numRuns: Math.ceil(numRuns / 8) },
+  )
+})
+
+/** With remarks everywhere, another order, and files under other names. */
+function rework(folder: string, files: Map<string, string>): void {
+  for (const [index, [file, text]] of [...files].entries()) {
+    if (!file.endsWith('.yaml') || file === 'domains.yaml' || file.startsWith('manifests/')) continue
+    const blocks = text.split(/\n(?=\S)/).filter((block) => !block.startsWith('#'))
+    const remarked = blocks.reverse().map((block, number) => `# remark ${number}\n${block.trimEnd()}`)
+    writeFileSync(path.join(folder, file), `# ours\n${remarked.join('\n')}\n`)
+    if (file.startsWith('sources/')) continue
+    const renamed = path.join(folder, path.dirname(file), `own ${index}.yml`)
+    renameSync(path.join(folder, file), renamed)
+  }
+}
+
+const readTexts = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => path.join(entry.parentPath, entry.name))
+      .map((file) => [path.relative(folder, file), readFileSync(file, 'utf8')]),
+  )
+
+test('an export into a folder that people edited changes what differs, in the files that have it, and nothing else', async () => {
+  await fc.assert(
+    fc.asyncProperty(organization, organization, async (first, second) => {
+      const folder = makeFolder()
+      const sources = [{ source_name: 'team', name: 'Team', code: 'x = 1\n' }]
+      const before = escapeConfigs({ ...first, sources })
+      await writeFolder(folder, describeFiles(before, 'http://x/schemas'))
+      rework(folder, describeFiles(before, 'http://x/schemas'))
+      const texts = readTexts(folder)
+
+      // The same: not a byte.
+      const same = describeFiles(before, 'http://y/schemas', await readExisting(folder))
+      assert.equal((await writeFolder(folder, same)).written, 0)
+      assert.deepEqual(readTexts(folder), texts)
+
+      // Another organization: its objects are what the files say, and remarks stay where an object stays.
+      const after = escapeConfigs({
+        ...second,
+        sources: [{ ...sources[0], name: 'Other', description: 'yes' }],
+      }) as unknown as typeof first
+      const { left } = await writeFolder(folder, describeFiles(after, 'http://y/schemas', await readExisting(folder)))
+      const read = await readFolder(folder, nobody)
+      assert.deepEqual(read.problems, [])
+      for (const kind of ['domains', 'sources', 'connections', 'pipelines'] as const)
+        for (const object of after[kind]) {
+          const written = escapeConfigs({ [kind]: read.objects[kind] })[kind] as Record<string, unknown>[]
+          const found = written.filter(
+            ({ name, source_name, type }) =>
+              name === object.name && source_name === object.source_name && type === object.type,
+          )
+          assert.deepEqual(found, [object])
+        }
+      for (const [file, text] of Object.entries(readTexts(folder)))
+        if (/^(pipelines|connections)\/own/.test(file)) assert.match(text, /^# ours\n[\s\S]*# remark 0/)
+      // Again: nothing to do.
+      const again = await writeFolder(folder, describeFiles(after, 'http://z/schemas', await readExisting(folder)))
+      assert.deepEqual(again, { written: 0, left })
+    }),
+    { seed, numRuns: Math.ceil(numRuns / 4) },
+  )
+})
+
+test('a value that takes the place of another one changes its own characters only', () => {
+  const text = `# ours
+name:   Orders   # the name
+schedule: '0 6 * * *'   # every morning
+enabled: true
+config:
+  source: {name: dummy, stream: creatures,   config: {records: 0x10, note: "a"}}
+  destination:
+    name: postgres
+    config:
+      host: \${DB_HOST}
+      password: "\${OUR_PASSWORD}"
+      port: 5432 # usual
+  columns:
+    exclude:
+    - a   # first
+    - b
+`
+  const wanted = (more: object = {}) => ({
+    name: 'Orders',
+    schedule: '0 6 * * *',
+    config: {
+      source: { name: 'dummy', stream: 'creatures', config: { records: 16, note: 'a' } },
+      destination: {
+        name: 'postgres',
+        config: { host: 'db.example.com', password: `\${ORDERS_PASSWORD}`, port: 5432 },
+      },
+      columns: { exclude: ['a', 'b'] },
+    },
+    ...more,
+  })
+  assert.equal(updateObject(text, wanted()), text)
+  assert.equal(
+    updateObject(text, wanted({ schedule: '*/5 * * * *', enabled: false })),
+    text.replace("'0 6 * * *'", "'*/5 * * * *'").replace('enabled: true', 'enabled: false'),
+  )
+  const { config } = wanted()
+  assert.equal(
+    updateObject(text, {
+      ...wanted(),
+      config: { ...config, source: { ...config.source, config: { records: 20, note: 'it, "is"' } } },
+    }),
+    text.replace('0x10', '20').replace('"a"', '"it, \\"is\\""'),
+  )
+  // What comes or goes is written in the way of the file, and remarks stay.
+  const changed = updateObject(text, {
+    ...wanted({ domain: 'Sales' }),
+    config: { ...config, columns: { exclude: ['a', 'c', 'b'] } },
+  })!
+  assert.match(changed, /^# ours\nname: Orders # the name\nschedule: '0 6 \* \* \*' # every morning\n/)
+  assert.match(changed, /\n {2}source: \{name: dummy, /)
+  assert.match(changed, /\n {4}- a # first\n {4}- c\n {4}- b\n/)
+  assert.match(changed, /\ndomain: Sales\n/)
+  // A secret that somebody wrote into the file becomes a reference.
+  assert.equal(
+    updateObject(text.replace(`"\${OUR_PASSWORD}"`, 'hunter2'), wanted()),
+    text.replace(`"\${OUR_PASSWORD}"`, `\${ORDERS_PASSWORD}`),
+  )
+  // Where two places are one in the file, none is edited that would change the other.
+  assert.equal(
+    updateObject('name: &a x\nconfig: { b: *a }\n', { name: 'x', config: { b: 'y' } }),
+    'name: &a x\nconfig: { b: y }\n',
+  )
+  assert.equal(
+    updateObject('name: x\nconfig: &c { b: &d { e: 1 }, f: *d }\n', {
+      name: 'x',
+      config: { b: { e: 2 }, f: { e: 1 } },
+    }),
+    null,
   )
 })
 

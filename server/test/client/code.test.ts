@@ -1,6 +1,6 @@
 /** `sluice export`, `plan` and `apply` as people run them, against a service that listens. */
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, test } from 'node:test'
@@ -227,6 +227,73 @@ test('what no longer exists is told, and removed only when asked', async () => {
   assert.equal((await sluice(key, ['plan', 'three'])).code, 0)
   assert.equal((await sluice(key, ['plan', 'three', '--no-such-option'])).code, 1)
   assert.equal((await sluice('wrong', ['plan', 'three'])).code, 1)
+})
+
+test('an export leaves to people what they wrote: names of files, comments, references', async () => {
+  const owner = await addOrganization(app)
+  const key = await keyOf(owner)
+  const more = { ...objects.pipelines[0]!, name: 'other', domain: null, schedule: null }
+  const all = { ...objects, pipelines: [...objects.pipelines, more] }
+  assert.equal((await app.call('POST', '/api/changes', { as: owner, body: { objects: all } })).status, 200)
+  await sluice(key, ['export', 'own'])
+  const at = (file: string) => path.join(root, 'own', file)
+  const edit = (file: string, change: (text: string) => string) =>
+    writeFileSync(at(file), change(readFileSync(at(file), 'utf8')))
+  renameSync(at('pipelines/%2E.%2F..%2Fevil.yaml'), at('pipelines/nightly.yml'))
+  edit('pipelines/nightly.yml', (text) =>
+    text.replace('schedule: 0 6 * * *', '# Before people come.\nschedule: 0 6 * * *  # UTC'),
+  )
+  edit('connections/Shop (source).yaml', (text) =>
+    text.replace(/\$\{SHOP_PASSWORD_\w+\}/, `\${OUR_OWN} # from the vault`),
+  )
+  edit('domains.yaml', (text) => `${text}# Later:\n- name: Support\n`)
+  const before = readAll('own')
+  const same = await sluice(key, ['export', 'own'])
+  assert.equal(same.stdout, '5 files in own, none of them changed\n')
+  assert.equal(same.stderr, 'domains.yaml has Support, which does not exist; delete it there, or use --prune.\n')
+  assert.deepEqual(readAll('own'), before)
+
+  // One domain: the files of the others are none of its business.
+  const sales = await sluice(key, ['export', '--prune', '--domain', 'Sales', 'own'])
+  assert.deepEqual([sales.code, sales.stderr], [0, ''])
+  assert.deepEqual(readAll('own'), before)
+
+  // The organization changes: so do these characters, and a new object gets its own file.
+  const [evil] = objects.pipelines
+  const changed = { ...all, pipelines: [{ ...evil, schedule: '0 7 * * *' }, more, { ...more, name: 'nightly' }] }
+  assert.equal((await app.call('POST', '/api/changes', { as: owner, body: { objects: changed } })).status, 200)
+  const updated = await sluice(key, ['export', '--prune', 'own'])
+  assert.equal(updated.stderr, 'Removed Support from domains.yaml.\n')
+  const after = readAll('own')
+  const [fresh] = Object.keys(after).filter((file) => !(file in before))
+  assert.match(fresh!, /^pipelines\/nightly~[0-9a-f]{8}\.yaml$/)
+  assert.match(after[fresh!]!, /^name: nightly$/m)
+  assert.deepEqual(
+    { ...after, [fresh!]: undefined },
+    {
+      ...before,
+      'pipelines/nightly.yml': before['pipelines/nightly.yml']!.replace('0 6', '0 7'),
+      'domains.yaml': before['domains.yaml']!.replace('# Later:\n- name: Support\n', ''),
+      [fresh!]: undefined,
+    },
+  )
+  assert.equal((await sluice(key, ['plan', '--prune', 'own'])).code, 0)
+
+  // What cannot be read is not written over.
+  writeFileSync(at('pipelines/other.yaml'), 'name: [')
+  const broken = await sluice(key, ['export', 'own'])
+  assert.equal(broken.code, 1)
+  assert.match(
+    broken.stderr,
+    /^own\/pipelines\/other\.yaml:1:8: .*; correct the file or delete it\. Nothing was exported\.\n$/,
+  )
+  writeFileSync(at('pipelines/other.yaml'), readFileSync(at('pipelines/nightly.yml')))
+  const twice = await sluice(key, ['export', '--prune', 'own'])
+  assert.match(
+    twice.stderr,
+    /^pipelines\/other\.yaml describes the same as pipelines\/nightly\.yml; delete one of them\.\n$/,
+  )
+  assert.ok(readAll('own')['pipelines/other.yaml'])
 })
 
 test('on a terminal apply asks, and only yes changes something', async () => {

@@ -14,11 +14,13 @@ export function makeFileNames(names: readonly string[]): string[] {
   const plain = names.map(escapeName)
   const uses = new Map<string, number>()
   for (const name of plain) uses.set(fold(name), (uses.get(fold(name)) ?? 0) + 1)
-  return plain.map((name, index) => (uses.get(fold(name)) === 1 ? name : `${name}~${hash(names[index]!)}`))
+  return plain.map((name, index) => (uses.get(fold(name)) === 1 ? name : withHash(name, names[index]!)))
 }
 
+export const withHash = (fileName: string, name: string): string => `${fileName}~${hash(name)}`
+
 /** Equal where a file system may take two names for one. */
-const fold = (name: string): string => name.normalize('NFKC').toUpperCase().toLowerCase()
+export const fold = (name: string): string => name.normalize('NFKC').toUpperCase().toLowerCase()
 
 function escapeName(name: string): string {
   const composed = name === name.normalize('NFC')

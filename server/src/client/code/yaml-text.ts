@@ -47,7 +47,7 @@ function readsAs(text: string, value: unknown): boolean {
   }
 }
 
-function sortNames(value: unknown): unknown {
+export function sortNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sortNames)
   if (typeof value !== 'object' || value === null) return value
   const names = Object.keys(value).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0))
