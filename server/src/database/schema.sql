@@ -630,7 +630,8 @@ DECLARE
   moment timestamptz := clock_timestamp();
   -- Enough to find one run for each slot, even if others claim at the same time.
   looks integer := 4 + 3 * free;
-  most_looks CONSTANT integer := 4096;
+  -- Where more than this have no room, thousands of runs are going, and somebody ends one every few milliseconds.
+  most_looks CONSTANT integer := 512;
   begin_after uuid := after;
   heads uuid[];
   organization uuid;
@@ -678,7 +679,7 @@ BEGIN
       EXIT;
     END IF;
     begin_after := next_after;
-    looks := looks * 4;
+    looks := looks * 8;
   END LOOP;
   next_after := coalesce(next_after, after);
   run_ids := '{}';

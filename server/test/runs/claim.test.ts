@@ -57,7 +57,7 @@ test('a claim skips a run or pipeline that is locked, and reports that it was bu
 
 test('an organization with room is found behind hundreds that have none', async () => {
   await db.execute(sql`
-    WITH o AS (INSERT INTO organizations (name, slug) SELECT 'crowd', 'crowd-' || n FROM generate_series(1, 600) n RETURNING id),
+    WITH o AS (INSERT INTO organizations (name, slug) SELECT 'crowd', 'crowd-' || n FROM generate_series(1, 300) n RETURNING id),
     p AS (INSERT INTO pipelines (organization_id, name, config_box, stream) SELECT o.id, 'p', '', 's' FROM o CROSS JOIN generate_series(1, 5) RETURNING id, organization_id)
     INSERT INTO runs (organization_id, pipeline_id, triggered_by, ready, config_box, status)
     SELECT organization_id, id, 'manual', true, '', CASE WHEN row_number() OVER (PARTITION BY organization_id) <= 4 THEN 'running' ELSE 'pending' END FROM p`)
