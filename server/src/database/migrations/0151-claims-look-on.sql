@@ -76,7 +76,7 @@ BEGIN
       EXIT;
     END IF;
     begin_after := next_after;
-    looks := looks * 8;
+    looks := most_looks;
   END LOOP;
   next_after := coalesce(next_after, after);
   run_ids := '{}';
