@@ -22,6 +22,10 @@ const MOST_CHANGES = 3
 /** For a sender that is about to decide about the beginning of what this is the end of. */
 const SOON_MS = 1000
 
+interface Rule {
+  domain_id: string | null
+}
+
 /** Neither sent nor part of a message; another sender may be about to decide. */
 const untold = sql`status = 'pending' AND told_at IS NULL`
 
@@ -38,6 +42,9 @@ export const gatherAlerts = (db: Transactions, alert: SentAlert): Promise<true |
   db.transaction(async (tx) => {
     const { id, attempts, alert_id, incident_id, payload } = alert
     await lockForTransaction(tx, `alert messages ${alert_id}`)
+    // Before its deliveries, as whoever deletes a rule locks them.
+    const rule = await tx.first<Rule>(sql`SELECT domain_id FROM alerts WHERE id = ${alert_id} FOR KEY SHARE`)
+    if (!rule) return null
     const isOurs = await tx.first(
       sql`SELECT 1 FROM webhook_deliveries WHERE id = ${id} AND attempts = ${attempts} AND ${untold} FOR UPDATE`,
     )
@@ -46,13 +53,21 @@ export const gatherAlerts = (db: Transactions, alert: SentAlert): Promise<true |
       const beginning = await tx.first<{ ms: number | null }>(sql`
         SELECT CASE WHEN b.attempts = 0 THEN extract(epoch FROM b.next_attempt_at - now()) * 1000 END::float8 AS ms
           FROM (${untoldBeginnings(alert_id)}) b WHERE b.incident_id = ${incident_id}`)
-      if (beginning) return { held_ms: Math.max(beginning.ms ?? 0, SOON_MS), error: null }
+      if (beginning) {
+        const hold = { held_ms: Math.max(beginning.ms ?? 0, SOON_MS), error: null }
+        return holdWithOthers(
+          tx,
+          alert,
+          hold,
+          sql` AND incident_id IN (SELECT incident_id FROM (${untoldBeginnings(alert_id)}) b)`,
+        )
+      }
     }
     const waitMs = await untilNextMessage(tx, alert)
-    if (waitMs !== null) return { held_ms: waitMs, error: null }
+    if (waitMs !== null) return holdWithOthers(tx, alert, { held_ms: waitMs, error: null })
     const others = await lockOthers(tx, alert)
     if (others.length > 0) {
-      await queueTogether(tx, alert, [id, ...others])
+      await queueTogether(tx, alert, rule, [id, ...others])
       return null
     }
     await tx.execute(sql`UPDATE webhook_deliveries SET told_at = now() WHERE id = ${id}`)
@@ -68,6 +83,20 @@ async function untilNextMessage(tx: Queryable, { alert_id, payload }: SentAlert)
   return recent.length < MESSAGES_PER_WINDOW ? null : recent.at(-1)!.ms
 }
 
+/** All that is due of the same rule and event waits with it, or each would be claimed only to be told to wait. */
+export async function holdWithOthers(
+  tx: Queryable,
+  { id, alert_id, payload }: SentAlert,
+  hold: { held_ms: number; error: string | null },
+  only = sql``,
+): Promise<Unsent> {
+  await tx.execute(sql`
+    UPDATE webhook_deliveries SET next_attempt_at = now() + make_interval(secs => ${hold.held_ms / 1000}), error = ${hold.error}
+     WHERE id IN (SELECT id FROM webhook_deliveries WHERE alert_id = ${alert_id} AND event = ${payload.event} AND id <> ${id} AND ${untold}
+                     AND attempts = 0 AND next_attempt_at <= now()${only} FOR UPDATE SKIP LOCKED)`)
+  return hold
+}
+
 /** All of the same rule and event that would be sent now. */
 async function lockOthers(tx: Queryable, alert: SentAlert): Promise<string[]> {
   const { id, alert_id, payload, quiet_hours, now } = alert
@@ -80,23 +109,21 @@ async function lockOthers(tx: Queryable, alert: SentAlert): Promise<string[]> {
   return others.filter((other) => findReasonToWait({ ...other, quiet_hours, now }) === null).map((other) => other.id)
 }
 
-async function queueTogether(tx: Queryable, alert: SentAlert, ids: string[]): Promise<void> {
+async function queueTogether(tx: Queryable, alert: SentAlert, { domain_id }: Rule, ids: string[]): Promise<void> {
   const { organization_id, alert_id, payload } = alert
   const id = randomUUID()
   await tx.execute(sql`
     UPDATE webhook_deliveries SET told_with = ${id}, status = 'delivered', finished_at = now() WHERE id = ANY (${ids}::uuid[])`)
-  const { pipelines, times, first, domain_id } = (await tx.first<{
+  const { pipelines, times, first } = (await tx.first<{
     pipelines: number
     times: number
     first: AlertPayload[]
-    domain_id: string | null
   }>(sql`
     WITH told AS (
       SELECT payload->'pipeline'->>'id' AS pipeline_id, payload, created_at, id FROM webhook_deliveries WHERE told_with = ${id}),
     by_pipeline AS (SELECT DISTINCT ON (pipeline_id) * FROM told ORDER BY pipeline_id, created_at, id)
     SELECT (SELECT count(*)::int FROM by_pipeline) AS pipelines, (SELECT count(*)::int FROM told) AS times,
-           (SELECT jsonb_agg(f.payload ORDER BY f.created_at, f.id) FROM (SELECT * FROM by_pipeline ORDER BY created_at, id LIMIT ${NAMED}) f) AS first,
-           (SELECT domain_id FROM alerts WHERE id = ${alert_id}) AS domain_id`))!
+           (SELECT jsonb_agg(f.payload ORDER BY f.created_at, f.id) FROM (SELECT * FROM by_pipeline ORDER BY created_at, id LIMIT ${NAMED}) f) AS first`))!
   const together: AlertPayload = {
     event: payload.event,
     kind: null,

@@ -8,7 +8,7 @@ import type { Egress } from '../egress/policy.ts'
 import { type Answer, unanswered } from '../egress/post-notice.ts'
 import { allowedRecipients, type Channel, channelPlace, type MailSettings } from './channel.ts'
 import { sendMail } from './email.ts'
-import { gatherAlerts } from './gather.ts'
+import { gatherAlerts, holdWithOthers } from './gather.ts'
 import { composeMessage } from './message.ts'
 import { sendToSlack, slackBody } from './slack.ts'
 import { findReasonToWait, type SentAlert, type Unsent } from './waiting.ts'
@@ -37,14 +37,14 @@ export async function sendAlert(
   const { organization_id, alert_id, payload } = alert
   const isTest = payload.event === 'test'
   const unsent = isTest ? null : findReasonToWait(alert)
-  if (unsent) return unsent
+  if (unsent) return holdOrDrop(db, alert, unsent)
   const channel = box.open<Channel>(channelPlace(organization_id, alert_id), alert.channel_box)
   const to = channel.type === 'email' ? await allowedRecipients(db, config, organization_id, channel.to) : []
   if (channel.type === 'email' && to.length === 0)
     return unanswered('None of the recipients is a member of the organization any more; change the alert', false)
   if (!isTest && alert.told_at === null) {
     // Looked at before: what has to wait is told together then.
-    if (!(await hasMailsLeft(db, organization_id, to.length))) return waitForMails(alert)
+    if (!(await hasMailsLeft(db, organization_id, to.length))) return holdOrDrop(db, alert, waitForMails(alert))
     const decided = await gatherAlerts(db, alert)
     if (decided !== true) return decided
   }
@@ -52,6 +52,9 @@ export async function sendAlert(
     ? sendInChat(services, alert, channel.url, signal)
     : sendByMail(services, alert, to, signal)
 }
+
+const holdOrDrop = async (db: Queryable, alert: SentAlert, unsent: Unsent): Promise<Unsent> =>
+  'dropped' in unsent ? unsent : holdWithOthers(db, alert, unsent)
 
 function sendInChat(
   { egress, config }: AlertServices,

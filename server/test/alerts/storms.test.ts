@@ -6,10 +6,11 @@ import { beforeEach, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { MESSAGES_PER_WINDOW, NAMED, WINDOW_SECONDS } from '../../src/alerts/gather.ts'
 import { findLatePipelines } from '../../src/alerts/late.ts'
-import { type Database, type Queryable, sql } from '../../src/database/database.ts'
+import { type Database, type Queryable, type Statement, sql } from '../../src/database/database.ts'
 import { notifyRun } from '../../src/database/notifications.ts'
 import { startWebhookDeliveries } from '../../src/webhooks/deliveries.ts'
 import { type Person, registerPerson, SECRET, startApp } from '../harness/app.ts'
+import { untilWaitingForLocks } from '../harness/lock-waits.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 import { createAlert, endRun, insertPipeline, type Queued, readQueue, settled, slackTo, whileSending } from './setup.ts'
 
@@ -212,6 +213,98 @@ describe('pipelines that fail at once', () => {
   })
 })
 
+test('a storm that has to wait costs the sender a few statements, not some for each pipeline', async () => {
+  const ids = await insertPipelines(60)
+  const minute = (offset: number) => new Date(Date.now() + offset * 60_000).toISOString().slice(11, 16)
+  const quiet = await watch({ on: ['failed'], quiet_hours: { from: minute(-60), to: minute(-120), time_zone: 'UTC' } })
+  const busy = await watch({ on: ['failed'] })
+  await db.execute(sql`
+    INSERT INTO webhook_deliveries (alert_id, organization_id, event, payload, status, told_at)
+    SELECT ${busy.id}, ${owner.organization_id}, 'failed', '{}', 'delivered', now() FROM generate_series(1, ${MESSAGES_PER_WINDOW})`)
+  await endAll(ids, 'failed')
+  const before = chat.count()
+  const { mortal, used } = dyingAfter(db, Number.POSITIVE_INFINITY)
+  const sender = await startWebhookDeliveries({ ...app.services, db: mortal })
+  for (const alert of [quiet, busy]) await settled(app, alert)
+  await sender.stop()
+  assert.equal(chat.count(), before)
+  assert.ok(used() < 120, `${used()} statements`)
+})
+
+test('nothing is lost or told twice by two senders, while pipelines fail, recover and fail again', async () => {
+  const ids = await insertPipelines(30)
+  const receiver = await startReceiver()
+  const alert = await watch({ channel: slackTo(receiver.url) })
+  const received = new Set<string>()
+  const serving = new AbortController()
+  void (async () => {
+    while (!serving.signal.aborted) {
+      const { headers, answer } = await receiver.next()
+      received.add(String(headers['x-sluice-delivery']))
+      answer(200)
+    }
+  })()
+  await whileSending(app, () =>
+    whileSending(app, async () => {
+      await Promise.all(
+        ids.map(async (id, n) => {
+          for (let round = 0; round < 3; round++)
+            for (const status of ['failed', 'success'] as const)
+              if ((n + round) % 5 !== 0) await endRun(app, id, { status })
+        }),
+      )
+      for (;;) {
+        await settled(app, alert)
+        if ((await listed(alert)).every(({ status }) => status !== 'pending')) break
+        await passWindow(alert)
+      }
+    }),
+  )
+  serving.abort()
+  const shown = await listed(alert)
+  const incidents = shown.filter(({ incident_id }) => incident_id !== null)
+  const opened = await db.query(
+    sql`SELECT 1 FROM alert_incidents WHERE alert_id = ${alert.id} AND closed_at IS NOT NULL`,
+  )
+  assert.equal(incidents.length, 2 * opened.length)
+  assert.equal(new Set(incidents.map(({ incident_id, event }) => `${incident_id} ${event}`)).size, incidents.length)
+  for (const { status, attempts } of shown) assert.deepEqual([status, attempts], ['delivered', 1])
+  assert.deepEqual(received, new Set(incidents.map(({ id, told_with }) => told_with ?? id)))
+  assert.equal(receiver.count(), received.size)
+})
+
+test('a rule can be deleted while its messages are gathered', async () => {
+  const alert = await watch({ on: ['failed'] })
+  await endAll(await insertPipelines(5), 'failed')
+  const { promise: gathering, resolve: pause } = Promise.withResolvers<void>()
+  const { promise: deleted, resolve: goOn } = Promise.withResolvers<void>()
+  const pausing: Database = {
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) =>
+        work({
+          ...tx,
+          query: async <Row>(statement: Statement) => {
+            const rows = await tx.query<Row>(statement)
+            if (statement.text.includes('FOR UPDATE OF d SKIP LOCKED')) {
+              pause()
+              await deleted
+            }
+            return rows
+          },
+        }),
+      ),
+  }
+  const sender = await startWebhookDeliveries({ ...app.services, db: pausing })
+  await gathering
+  const deleting = app.call('DELETE', `/api/alerts/${alert.id}`, { as: owner })
+  await untilWaitingForLocks(db)
+  goOn()
+  assert.equal((await deleting).status, 204)
+  await sender.stop()
+  assert.deepEqual(await readQueue(app, alert), [])
+})
+
 test('a pipeline that fails and recovers all the time is named once, with how often', async () => {
   const [id] = (await insertPipelines(1)) as [string]
   const alert = await watch()
@@ -349,11 +442,11 @@ describe('a sender that dies', () => {
 })
 
 /** A database that is lost for its user after so many statements; a commit is one too. */
-function dyingAfter(real: Database, statements: number): { mortal: Database; dead: Promise<void> } {
+function dyingAfter(real: Database, statements: number) {
   const { promise: dead, resolve } = Promise.withResolvers<void>()
-  let left = statements
+  let used = 0
   const live = <T>(act: () => T): T => {
-    if (left-- > 0) return act()
+    if (used++ < statements) return act()
     resolve()
     throw new Error('this sender is dead')
   }
@@ -371,5 +464,5 @@ function dyingAfter(real: Database, statements: number): { mortal: Database; dea
         return live(() => result)
       }),
   }
-  return { mortal, dead }
+  return { mortal, dead, used: () => used }
 }
