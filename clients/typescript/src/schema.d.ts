@@ -4738,7 +4738,7 @@ export interface components {
             waiting: string | null;
         };
         RunConfig: {
-            /** @description source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved */
+            /** @description source, destination, sync, columns and run, with defaults applied to sync. Of a replay also `replays`, the id of the run whose output it loads, and `other_destination` if that is not where the pipeline writes. Null: it could not be resolved */
             config: {
                 [key: string]: unknown;
             } | null;

@@ -72,7 +72,31 @@ async function suggest(service: Service, given: string, found: PipelineItem[]): 
   return near === null ? '' : ` Did you mean '${near}'?`
 }
 
-/** A run by its id, or the last run of a pipeline by that one's name or id. */
+/** What a run loads again, and whether it writes elsewhere than its pipeline. */
+export interface Replay {
+  replays: string
+  other_destination?: true
+}
+
+/** Null if the run is no replay, or its configuration is not kept. */
+export async function findReplay(
+  service: Service,
+  { id, triggered_by }: Pick<Run, 'id' | 'triggered_by'>,
+): Promise<Replay | null> {
+  if (triggered_by !== 'replay') return null
+  try {
+    const { config } = await service.call<{ config: Partial<Replay> | null }>('GET', `/api/pipelines/runs/${id}/config`)
+    return typeof config?.replays === 'string' ? (config as Replay) : null
+  } catch (error) {
+    if (error instanceof ServiceError && [404, 409].includes(error.status)) return null
+    throw error
+  }
+}
+
+/**
+ * A run by its id, or the last run of a pipeline by that one's name or id. A replay into another destination is not what
+ * the pipeline did last: somebody filled a table of their own with it.
+ */
 export async function findRun(service: Service, given: string): Promise<Run> {
   if (isId(given)) {
     try {
@@ -85,8 +109,11 @@ export async function findRun(service: Service, given: string): Promise<Run> {
     const missing = error instanceof ServiceError && error.status === 404
     throw missing ? new UsageError(`There is no run and no pipeline with the id ${given}. See sluice runs.`) : error
   })
-  const [last] = await service.call<Run[]>('GET', `/api/pipelines/${pipeline.id}/runs?limit=1`)
-  if (last === undefined)
-    throw new UsageError(`The pipeline '${pipeline.name}' has no run yet. Start one with sluice run.`)
-  return last
+  const runs = await service.call<Run[]>('GET', `/api/pipelines/${pipeline.id}/runs?limit=${CANDIDATES}`)
+  for (const run of runs) if (!(await findReplay(service, run))?.other_destination) return run
+  throw new UsageError(
+    runs.length === 0
+      ? `The pipeline '${pipeline.name}' has no run yet; start one with sluice run.`
+      : `The last runs of '${pipeline.name}' are replays into other destinations; name a run by its id, see sluice runs.`,
+  )
 }

@@ -27,7 +27,7 @@ export async function replay(given: string, options: Options): Promise<number> {
   const body = file === undefined ? {} : { destination: await readJsonFile(file) }
   const service = await connectService(options)
   const { id } = await findRun(service, given)
-  return begin(service, options, `run ${id}`, `/api/pipelines/runs/${id}/replay`, body)
+  return begin(service, options, `Replay of ${id}`, `/api/pipelines/runs/${id}/replay`, body)
 }
 
 async function begin(service: Service, options: Options, name: string, place: string, body?: unknown): Promise<number> {
@@ -35,7 +35,7 @@ async function begin(service: Service, options: Options, name: string, place: st
   const run = await service.call<Pick<Run, 'id' | 'status'>>('POST', place, body)
   if (options['--follow'] !== undefined) return followToEnd(service, output, { id: run.id, name })
   if (output.json) output.data(run)
-  else output.line(`Run ${run.id} of ${name} was started. Follow it with: sluice logs -f ${run.id}`)
+  else output.line(`${name}: run ${run.id} was started. Follow it with: sluice logs -f ${run.id}`)
   return 0
 }
 

@@ -1,5 +1,5 @@
 /** `sluice runs` and `sluice show`: what ran and how it went. */
-import { findPipeline, findRun, isId, type PipelineItem, type Run } from './find.ts'
+import { findPipeline, findReplay, findRun, isId, type PipelineItem, type Replay, type Run } from './find.ts'
 import { type Options, readChoice, readCount } from './options.ts'
 import { createOutput, type Output, type Part } from './output.ts'
 import { connectService, type Service } from './service.ts'
@@ -23,12 +23,20 @@ export async function listRuns(pipeline: string | undefined, options: Options): 
   const runs = await service.call<ListedRun[]>('GET', `${place}?${query}`)
   if (output.json) output.data(runs)
   else if (runs.length === 0) output.note('There are no runs to show.')
-  else showRuns(output, runs)
+  else await showRuns(service, output, runs)
   return 0
 }
 
+/** Of this many replays it is looked up what they replay. */
+const LOOKED_UP = 20
+const ID_SHOWN = 8
+
 /** Those of one pipeline do not repeat its name. */
-function showRuns(output: Output, runs: ListedRun[]): void {
+async function showRuns(service: Service, output: Output, runs: ListedRun[]): Promise<void> {
+  const replays = runs.filter(({ triggered_by }) => triggered_by === 'replay').slice(0, LOOKED_UP)
+  const found = new Map(
+    await Promise.all(replays.map(async (run) => [run.id, await findReplay(service, run)] as const)),
+  )
   const named = runs[0]!.pipeline_name !== undefined
   output.table(
     [
@@ -46,11 +54,21 @@ function showRuns(output: Output, runs: ListedRun[]): void {
       showStatus(run.status),
       formatTime(run.created_at),
       showDuration(run),
-      run.triggered_by,
+      sayTrigger(run, found.get(run.id) ?? null),
       run.error ?? '',
     ]),
   )
 }
+
+/** Short, beside the ids of the runs themselves. */
+const sayTrigger = ({ triggered_by }: ListedRun, replay: Replay | null): string =>
+  replay === null
+    ? triggered_by
+    : `replay of ${replay.replays.slice(0, ID_SHOWN)}${replay.other_destination ? ' elsewhere' : ''}`
+
+const sayReplay = ({ replays, other_destination }: Replay): [name: string, value: Part][] => [
+  ['replays', `run ${replays}${other_destination ? ', into another destination' : ''}`],
+]
 
 const showDuration = ({ started_at, finished_at }: Pick<Run, 'started_at' | 'finished_at'>): string =>
   started_at === null
@@ -107,7 +125,7 @@ export async function show(given: string, options: Options): Promise<number> {
   ])
   if (runs.length > 0) {
     output.line('')
-    showRuns(output, runs)
+    await showRuns(service, output, runs)
   }
   return 0
 }
@@ -123,16 +141,18 @@ async function readPipeline(service: Service, given: string): Promise<Pipeline |
   }
 }
 
-function showRun(service: Service, output: Output, run: Run): number {
+async function showRun(service: Service, output: Output, run: Run): Promise<number> {
   if (output.json) {
     output.data(run)
     return 0
   }
+  const replay = await findReplay(service, run)
   showFields(output, [
     ['run', { style: 'bold', text: run.id }],
     ['pipeline', run.pipeline_id],
     ['status', showStatus(run.status)],
     ['triggered by', run.triggered_by],
+    ...(replay === null ? [] : sayReplay(replay)),
     ['created', formatTime(run.created_at)],
     ['took', showDuration(run)],
     ['attempt', String(run.attempt)],

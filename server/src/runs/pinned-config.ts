@@ -11,10 +11,12 @@ export type UsableConfig = Omit<ResolvedConfig, 'source'> & {
   resends?: string
   /** The run whose output is read instead of the source. */
   replays?: string
+  /** Of a replay: it does not write where its pipeline writes. */
+  other_destination?: true
   /** What a back-fill reads. */
   range?: ReadRange
 }
-export type RunnableConfig = ResolvedConfig & Pick<UsableConfig, 'resends' | 'replays' | 'range'>
+export type RunnableConfig = ResolvedConfig & Pick<UsableConfig, 'resends' | 'replays' | 'other_destination' | 'range'>
 export type PinnedConfig = { config: UsableConfig } | { problem: string }
 
 /**

@@ -32,7 +32,7 @@ export async function replayRun(
     triggered_by: 'replay',
     details: { replays: runId, ...(other && { destination: other.name }) },
     rewrite: (config) => readOutput(other ? other.load(config) : config, run),
-    adapt: (config) => ({ ...asReplay(config), replays: runId }),
+    adapt: (config) => ({ ...asReplay(config), replays: runId, ...(other && { other_destination: true }) }),
   })
 }
 

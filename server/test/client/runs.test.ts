@@ -61,13 +61,31 @@ test('a run that is followed on a pipe prints plain lines, and exits with 0', as
 
 test('the output of the last run is loaded again, also into another destination', async () => {
   await client.run(['run', 'again', '--follow'])
+  const [first] = await json('runs', 'again')
   const again = await client.run(['replay', 'again', '--follow'])
   assert.equal(again.code, 0, again.stderr)
-  assert.match(again.stdout, /: success, 1,000 records/)
+  assert.match(again.stdout, new RegExp(`^Replay of ${first.id}: success, 1,000 records`, 'm'))
+  const [second] = await json('runs', 'again')
   const file = path.join(dataDir, 'destination.json')
   writeFileSync(file, JSON.stringify({ name: 'file', config: { format: 'csv' } }))
   const other = await client.run(['replay', 'again', '--destination', file, '--follow'])
   assert.equal(other.code, 0, other.stderr)
+
+  // It is told of each what it replays, and the name of the pipeline still means what that did last.
+  const [third] = await json('runs', 'again')
+  const short = (run: { id: string }) => run.id.slice(0, 8)
+  const { stdout: list } = await client.run(['runs', 'again'])
+  assert.match(list, new RegExp(`^${third.id} .* replay of ${short(second)} elsewhere$`, 'm'))
+  assert.match(list, new RegExp(`^${second.id} .* replay of ${short(first)}$`, 'm'))
+  assert.match(
+    (await client.run(['show', third.id])).stdout,
+    new RegExp(`^triggered by +replay\nreplays +run ${second.id}, into another destination$`, 'm'),
+  )
+  assert.match((await client.run(['show', second.id])).stdout, new RegExp(`^replays +run ${first.id}$`, 'm'))
+  const logOf = async (run: string) => (await client.run(['logs', run])).stdout
+  assert.equal(await logOf('again'), await logOf(second.id))
+  assert.match((await client.run(['output', 'again'])).stdout, /^\{"_record_id"/)
+  assert.match((await client.run(['output', third.id])).stdout, /^_record_id,/)
 })
 
 test('a run that fails exits with 1, and its reason is on standard error', async () => {
@@ -158,7 +176,7 @@ test('an output is written to a file as a whole, or queried', async () => {
 
 test('a run is started without following, and cancelled by the name of its pipeline', async () => {
   const started = await client.run(['run', 'Slow'])
-  const id = /^Run (\S+) of Slow was started\. Follow it with: sluice logs -f \1$/m.exec(started.stdout)?.[1]
+  const id = /^Slow: run (\S+) was started\. Follow it with: sluice logs -f \1$/m.exec(started.stdout)?.[1]
   assert.ok(id, started.stdout)
   const second = await json('run', 'Slow')
   const several = await client.run(['cancel', 'Slow'])

@@ -43,9 +43,11 @@ describe('a newcomer', { skip: skipWithoutChromium || built }, () => {
       await page.getByRole('cell', { name: '1000', exact: true }).waitFor()
       await page.reload()
       await page.getByText('Success', { exact: true }).waitFor()
+      const replayed = new URL(page.url()).pathname.split('/').at(-1)!
       await page.getByRole('button', { name: 'Load again' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Load again' }).click()
-      await page.getByText('replays an output').waitFor()
+      await page.getByText('replays the output of').waitFor()
+      await page.getByRole('link', { name: `run ${replayed.slice(0, 8)}` }).waitFor()
       await page.getByText('Success', { exact: true }).waitFor()
       assert.deepEqual(problems, [])
     } finally {

@@ -69,7 +69,7 @@ export const RunConfig = Type.Object({
     type: ['object', 'null'],
     additionalProperties: true,
     description:
-      'source, destination, sync, columns and run, with defaults applied to sync. Null: it could not be resolved',
+      'source, destination, sync, columns and run, with defaults applied to sync. Of a replay also `replays`, the id of the run whose output it loads, and `other_destination` if that is not where the pipeline writes. Null: it could not be resolved',
   }),
   problem: Nullable(Type.String({ description: 'Why it could not be resolved' })),
 })

@@ -6,7 +6,7 @@ import { Time } from '../../components/quantities.tsx'
 import { ScrollRegion } from '../../components/scroll-region.tsx'
 import styles from './config-tab.module.css'
 import { runConfigQuery } from './queries.ts'
-import { sayTrigger } from './triggers.ts'
+import { Trigger } from './trigger.tsx'
 
 /** Versions and configuration that the run used, which may since have been changed. */
 export function ConfigTab({ run }: { run: Schemas['Run'] }) {
@@ -25,7 +25,7 @@ export function ConfigTab({ run }: { run: Schemas['Run'] }) {
         <div>
           <dt>Triggered</dt>
           <dd>
-            {sayTrigger(run.triggered_by)}, <Time at={run.created_at} />
+            <Trigger run={run} />, <Time at={run.created_at} />
           </dd>
         </div>
         {run.source_version !== null && (

@@ -17,7 +17,7 @@ import { RunActions } from './run-actions.tsx'
 import { RunProgress } from './run-progress.tsx'
 import { RunReason } from './run-reason.tsx'
 import { SchemaTab } from './schema-tab.tsx'
-import { sayTrigger } from './triggers.ts'
+import { Trigger } from './trigger.tsx'
 
 export function RunPage() {
   const { id } = useParams({ from: '/frame/runs/$id' })
@@ -44,8 +44,7 @@ export function RunPage() {
         here="Run"
         lead={
           <>
-            <Status status={run.data.status} word /> · {sayTrigger(run.data.triggered_by)},{' '}
-            <Time at={run.data.created_at} />
+            <Status status={run.data.status} word /> · <Trigger run={run.data} />, <Time at={run.data.created_at} />
           </>
         }
       >
