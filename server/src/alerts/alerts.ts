@@ -22,6 +22,7 @@ import {
   openChannel,
   showChannel,
 } from './channel.ts'
+import { lockMessages } from './lock-messages.ts'
 import { checkQuietHours, type QuietHours } from './quiet-hours.ts'
 
 /** Each end of a run compares itself with all of them. */
@@ -167,7 +168,10 @@ export async function updateAlert(
        WHERE id = ${id}`)
     if (WATCHED.some((field) => JSON.stringify(rule[field]) !== JSON.stringify(before[field])))
       await tx.execute(sql`UPDATE alert_incidents SET closed_at = now() WHERE alert_id = ${id} AND closed_at IS NULL`)
-    if (changes.quiet_hours !== undefined) await tx.execute(makeDue(id))
+    if (changes.quiet_hours !== undefined) {
+      await lockMessages(tx, id)
+      await tx.execute(makeDue(id))
+    }
     await tx.execute(notifyRun('delivery'))
     await audit(tx, actor, 'alert.updated', { type: 'alert', id, details: { name: rule.name, fields: given.sort() } })
     return show(box, await findAlert(tx, actor, id))

@@ -8,7 +8,8 @@
  * a sender dies.
  */
 import { randomUUID } from 'node:crypto'
-import { lockForTransaction, type Queryable, type Statement, sql, type Transactions } from '../database/database.ts'
+import { type Queryable, type Statement, sql, type Transactions } from '../database/database.ts'
+import { lockMessages } from './lock-messages.ts'
 import type { AlertPayload } from './message.ts'
 import { findReasonToWait, type SentAlert, type Unsent } from './waiting.ts'
 
@@ -35,14 +36,12 @@ const untoldBeginnings = (alertId: string): Statement => sql`
 
 /**
  * Decides how an alert is told for the first time. True: it is a message of its own, now. Null: another message tells it, or
- * another sender has it. Decisions about one rule are serialized; rows that somebody else holds are left to the next message,
- * because whoever deletes a rule locks many of them, in another order.
+ * another sender has it.
  */
 export const gatherAlerts = (db: Transactions, alert: SentAlert): Promise<true | Unsent | null> =>
   db.transaction(async (tx) => {
     const { id, attempts, alert_id, incident_id, payload } = alert
-    await lockForTransaction(tx, `alert messages ${alert_id}`)
-    // Before its deliveries, as whoever deletes a rule locks them.
+    await lockMessages(tx, alert_id)
     const rule = await tx.first<Rule>(sql`SELECT domain_id FROM alerts WHERE id = ${alert_id} FOR KEY SHARE`)
     if (!rule) return null
     const isOurs = await tx.first(
@@ -105,7 +104,7 @@ async function lockOthers(tx: Queryable, alert: SentAlert): Promise<string[]> {
       FROM webhook_deliveries d LEFT JOIN alert_incidents i ON i.id = d.incident_id
      WHERE d.alert_id = ${alert_id} AND d.event = ${payload.event} AND d.id <> ${id} AND ${untold}
        AND (d.event <> 'recovered' OR NOT EXISTS (SELECT 1 FROM (${untoldBeginnings(alert_id)}) b WHERE b.incident_id = d.incident_id))
-       FOR UPDATE OF d SKIP LOCKED`)
+       FOR UPDATE OF d`)
   return others.filter((other) => findReasonToWait({ ...other, quiet_hours, now }) === null).map((other) => other.id)
 }
 

@@ -273,37 +273,41 @@ test('nothing is lost or told twice by two senders, while pipelines fail, recove
   assert.equal(receiver.count(), received.size)
 })
 
-test('a rule can be deleted while its messages are gathered', async () => {
-  const alert = await watch({ on: ['failed'] })
-  await endAll(await insertPipelines(5), 'failed')
-  const { promise: gathering, resolve: pause } = Promise.withResolvers<void>()
-  const { promise: deleted, resolve: goOn } = Promise.withResolvers<void>()
-  const pausing: Database = {
-    ...db,
-    transaction: (work) =>
-      db.transaction((tx) =>
-        work({
-          ...tx,
-          query: async <Row>(statement: Statement) => {
-            const rows = await tx.query<Row>(statement)
-            if (statement.text.includes('FOR UPDATE OF d SKIP LOCKED')) {
-              pause()
-              await deleted
-            }
-            return rows
-          },
-        }),
-      ),
-  }
-  const sender = await startWebhookDeliveries({ ...app.services, db: pausing })
-  await gathering
-  const deleting = app.call('DELETE', `/api/alerts/${alert.id}`, { as: owner })
-  await untilWaitingForLocks(db)
-  goOn()
-  assert.equal((await deleting).status, 204)
-  await sender.stop()
-  assert.deepEqual(await readQueue(app, alert), [])
-})
+for (const [what, method, body, status] of [
+  ['deleted', 'DELETE', undefined, 204],
+  ['given other quiet hours', 'PUT', { quiet_hours: null }, 200],
+] as const)
+  test(`a rule can be ${what} while its messages are gathered`, async () => {
+    const alert = await watch({ on: ['failed'], channel: slackTo((await startReceiver()).url) })
+    await endAll(await insertPipelines(5), 'failed')
+    const { promise: gathering, resolve: pause } = Promise.withResolvers<void>()
+    const { promise: waited, resolve: goOn } = Promise.withResolvers<void>()
+    const pausing: Database = {
+      ...db,
+      transaction: (work) =>
+        db.transaction((tx) =>
+          work({
+            ...tx,
+            query: async <Row>(statement: Statement) => {
+              const rows = await tx.query<Row>(statement)
+              if (statement.text.includes('FOR UPDATE OF d')) {
+                pause()
+                await waited
+              }
+              return rows
+            },
+          }),
+        ),
+    }
+    const sender = await startWebhookDeliveries({ ...app.services, db: pausing })
+    await gathering
+    const changing = app.call(method, `/api/alerts/${alert.id}`, { as: owner, ...(body && { body }) })
+    await untilWaitingForLocks(db)
+    goOn()
+    assert.equal((await changing).status, status)
+    await sender.stop(AbortSignal.abort())
+    assert.equal((await readQueue(app, alert)).length, body ? 6 : 0)
+  })
 
 test('a pipeline that fails and recovers all the time is named once, with how often', async () => {
   const [id] = (await insertPipelines(1)) as [string]
