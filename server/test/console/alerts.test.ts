@@ -43,9 +43,12 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  async function post<T = { id: string }>(address: string, body: object = {}): Promise<T> {
+  const post = <T = { id: string }>(address: string, body: object = {}) => send<T>('POST', address, body)
+  const put = (address: string, body: object) => send('PUT', address, body)
+
+  async function send<T>(method: string, address: string, body: object): Promise<T> {
     const response = await fetch(service.url + address, {
-      method: 'POST',
+      method,
       headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),
     })
@@ -76,12 +79,8 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
     await page.goto(readLink(failed.body.blocks[1].elements[0].text))
     await page.getByRole('heading', { name: 'Orders' }).waitFor()
 
-    await fetch(`${service.url}/api/pipelines/${pipeline.id}`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-      body: JSON.stringify({
-        config: { source: { name: 'dummy', stream: 'creatures' }, destination: { name: 'file' } },
-      }),
+    await put(`/api/pipelines/${pipeline.id}`, {
+      config: { source: { name: 'dummy', stream: 'creatures' }, destination: { name: 'file' } },
     })
     await post(`/api/pipelines/${pipeline.id}/run`)
     const recovered = await chat.next()
@@ -89,6 +88,42 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
     assert.equal(recovered.body.text, '● Orders recovered')
     await page.goto(`${service.url}/settings/alerts`)
     await page.getByRole('cell', { name: 'none open' }).waitFor()
+    assert.deepEqual(problems, [])
+  })
+
+  it('is told once of two pipelines that fail together, and finds both in the list', async () => {
+    const chat = await startReceiver()
+    const clock = (offset: number) => new Date(Date.now() + offset * 60_000).toISOString().slice(11, 16)
+    const alert = await post('/api/alerts', {
+      name: 'Together',
+      on: ['failed'],
+      channel: { type: 'slack', url: chat.url },
+      quiet_hours: { from: clock(-60), to: clock(-120), time_zone: 'UTC' },
+    })
+    const failing = { name: 'dummy', stream: 'creatures', config: { records: 10, fail_after: 5 } }
+    for (const name of ['Invoices', 'Tickets']) {
+      const config = { source: failing, destination: { name: 'file' } }
+      const { id } = await post('/api/pipelines', { name, config })
+      await post(`/api/pipelines/${id}/run`)
+    }
+    await page.goto(`${service.url}/settings/alerts/${alert.id}`)
+    await page.getByText('2 open').waitFor()
+    await put(`/api/alerts/${alert.id}`, { quiet_hours: null })
+    const told = await chat.next()
+    told.answer(200)
+    assert.match(told.body.text, /^✕ 2 pipelines failed: (Invoices, Tickets|Tickets, Invoices)$/)
+    await page.reload()
+    const cells = page.getByRole('cell', { name: 'Told with others in one message. Answered with 200' })
+    await cells.nth(1).waitFor()
+    assert.equal(await cells.count(), 2)
+    await page.goto(readLink(told.body.blocks[1].elements[0].text))
+    for (const name of ['Invoices', 'Tickets']) await page.getByRole('link', { name, exact: true }).waitFor()
+    assert.equal(await page.getByRole('link', { name: 'Orders', exact: true }).count(), 0)
+    await fetch(`${service.url}/api/alerts/${alert.id}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${token}` },
+    })
+    await page.goto(`${service.url}/settings/alerts`)
     assert.deepEqual(problems, [])
   })
 
