@@ -8,6 +8,7 @@ import type { Column } from '../connectors/contract.ts'
 import { type Queryable, sql } from '../database/database.ts'
 import type { Part } from '../engine/job.ts'
 import type { Json } from '../json/json.ts'
+import { isRunning } from './states.ts'
 
 export interface ClaimedRun {
   id: string
@@ -69,7 +70,7 @@ export const loadClaimed = (db: Queryable, { run_ids, attempts }: Claim): Promis
            s.seq AS state_seq, s.cursor AS state_cursor, s.fingerprint AS state_fingerprint,
            c.columns AS schema_columns, c.fingerprint AS schema_fingerprint
       FROM unnest(${run_ids}::uuid[], ${attempts}::int[]) AS u (id, attempt)
-      JOIN runs r ON r.id = u.id AND r.attempt = u.attempt AND r.status = 'running'
+      JOIN runs r ON r.id = u.id AND r.attempt = u.attempt AND ${isRunning('r')}
       JOIN pipelines p ON p.id = r.pipeline_id
       LEFT JOIN pipeline_state s ON s.pipeline_id = r.pipeline_id
       LEFT JOIN pipeline_schemas c ON c.pipeline_id = r.pipeline_id

@@ -12,6 +12,7 @@ import { queueRunEvents } from '../webhooks/events.ts'
 import type { Claim, ClaimRequest } from './claim.ts'
 import type { LogChunk } from './log.ts'
 import { type Moment, takeMoment } from './moment.ts'
+import { isRunning } from './states.ts'
 
 export interface RunLease {
   id: string
@@ -27,7 +28,7 @@ export interface RunLease {
  * row names the one that counts.
  */
 const isHeld = (run: RunLease): Statement =>
-  sql`id = ${run.id} AND attempt = ${run.attempt} AND worker = ${run.worker} AND status = 'running'`
+  sql`id = ${run.id} AND attempt = ${run.attempt} AND worker = ${run.worker} AND ${isRunning('runs')}`
 
 export interface Ending {
   /** The last lines of the log, written in the same statement. */
@@ -175,4 +176,4 @@ export const saveProgress = (
       FROM unnest(${runs.map((run) => run.id)}::uuid[], ${runs.map((run) => run.attempt)}::int[], ${runs.map((run) => run.worker)}::text[], ${runs.map((run) => run.records_read)}::bigint[],
                   ${runs.map((run) => run.records_written)}::bigint[], ${runs.map((run) => run.bytes_written)}::bigint[])
            AS u (id, attempt, worker, records_read, records_written, bytes_written)
-     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND r.status = 'running'`)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND ${isRunning('r')}`)

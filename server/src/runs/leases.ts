@@ -9,6 +9,7 @@ import { type Queryable, sql } from '../database/database.ts'
 import type { Attempt } from './attempt.ts'
 import { type RunLease, saveProgress } from './finish.ts'
 import { ageMs, takeMoment } from './moment.ts'
+import { isRunning } from './states.ts'
 import type { WorkerServices } from './worker-services.ts'
 
 /** As a share of the lease; the rest is for the processes to exit. */
@@ -64,7 +65,7 @@ export async function renewLeases(
   const rows = await db.query<{ id: string }>(sql`
     UPDATE runs r SET lease_until = clock_timestamp() + make_interval(secs => ${leaseSeconds})
       FROM unnest(${runs.map(({ id }) => id)}::uuid[], ${runs.map(({ attempt }) => attempt)}::int[], ${runs.map(({ worker }) => worker)}::text[]) AS u (id, attempt, worker)
-     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND r.status = 'running' RETURNING r.id`)
+     WHERE r.id = u.id AND r.attempt = u.attempt AND r.worker = u.worker AND ${isRunning('r')} RETURNING r.id`)
   return rows.map((row) => row.id)
 }
 

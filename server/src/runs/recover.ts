@@ -8,7 +8,7 @@ import { type Connections, type Queryable, sql } from '../database/database.ts'
 import { notifyRun } from '../database/notifications.ts'
 import { endRun } from './finish.ts'
 import { appendLine, oneLine } from './log.ts'
-import { MAX_LOST_ATTEMPTS } from './states.ts'
+import { isRunning, MAX_LOST_ATTEMPTS } from './states.ts'
 
 export interface LostRun {
   id: string
@@ -53,7 +53,7 @@ function recoverRun(db: Connections, id: string): Promise<{ run: LostRun; error:
   return db.transaction(async (tx) => {
     const run = await tx.first<LostRun>(sql`
       SELECT id, organization_id, pipeline_id, attempt, lost_attempts, worker, checkpoint FROM runs
-       WHERE id = ${id} AND status = 'running' AND lease_until < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED`)
+       WHERE id = ${id} AND ${isRunning('runs')} AND lease_until < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED`)
     if (!run) return null
     const lost = run.lost_attempts + 1
     const where = run.worker ? `on ${run.worker} ` : ''

@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { after, test } from 'node:test'
-import { script, sql } from '../../src/database/database.ts'
+import { type Queryable, script, sql } from '../../src/database/database.ts'
 import { NIL_UUID } from '../../src/database/lists.ts'
-import { type Claim, claim } from '../../src/runs/claim.ts'
+import { type Claim, claim, loadClaimed } from '../../src/runs/claim.ts'
+import { type RunLease, saveProgress } from '../../src/runs/finish.ts'
+import { renewLeases } from '../../src/runs/leases.ts'
 import { finishSuccess } from '../../src/runs/success.ts'
 import { SECRET } from '../harness/app.ts'
 import { claimRuns } from '../harness/claims.ts'
+import { countPagesOf } from '../harness/count-pages.ts'
 import { startDatabaseProxy } from '../harness/database-proxy.ts'
 import { startEngine } from '../harness/engine.ts'
 import { environment, makeDataDir, runSluice } from '../harness/service.ts'
@@ -123,6 +126,30 @@ test('a claim reads little, whatever the statistics say', async () => {
   await db.execute(script('ANALYZE runs'))
   const fresh = await countBuffers()
   assert.ok(stale < 6000 && fresh < 6000, `${stale} pages with old statistics, ${fresh} with new ones`)
+})
+
+test('runs that a worker holds are found by their keys, however many are running', async () => {
+  await db.execute(sql`UPDATE runs SET status = 'running', worker = 'many', attempt = 1 WHERE status = 'pending'`)
+  const held = await db.query<RunLease>(sql`
+    SELECT id, organization_id, pipeline_id, seq, attempt, worker FROM runs WHERE status = 'running' AND worker = 'many' ORDER BY seq LIMIT 8`)
+  assert.equal(held.length, 8)
+  const row = (one: RunLease) => ({ ...one, records_read: 0, records_written: 0, bytes_written: 0, line_count: 0 })
+  const statements = {
+    load: (db: Queryable) =>
+      loadClaimed(db, {
+        run_ids: held.map(({ id }) => id),
+        attempts: held.map(() => 1),
+        busy: false,
+        next_after: NIL_UUID,
+      }),
+    renew: (db: Queryable) => renewLeases(db, held, 60),
+    progress: (db: Queryable) => saveProgress(db, held.map(row)),
+    end: (db: Queryable) => finishSuccess(db, held[0]!, { outcome, incremental: false, log: null }),
+  }
+  for (const [name, act] of Object.entries(statements)) {
+    const { pages } = await countPagesOf(db)<unknown>(act)
+    assert.ok(pages < 800, `${name}: ${pages} pages`)
+  }
 })
 
 /** The number of pages that one claim reads. */

@@ -14,12 +14,14 @@ import { findQuotaFault } from '../../src/runs/storage-quota.ts'
 import { readTimeline } from '../../src/runs/timeline.ts'
 import type { WorkerServices } from '../../src/runs/worker-services.ts'
 import type { Actor } from '../../src/tenancy/actor.ts'
+import { countPagesOf } from '../harness/count-pages.ts'
 import { cloneDatabase } from '../harness/database.ts'
 
 const RUNS = 200_000
 const database = await cloneDatabase()
 test.after(() => database.drop())
 const { db } = database
+const countPages = countPagesOf(db)
 const organization = '00000000-0000-4000-8000-000000000001'
 const pipeline = '00000000-0000-4000-8000-0000000000a1'
 const small = '00000000-0000-4000-8000-0000000000d1'
@@ -180,31 +182,6 @@ const onlyRows = (queryable: Queryable): Queryable => ({
   first: async <Row>(statement: Statement) =>
     statement.text.includes('count(*)') ? ({ total: 0 } as Row) : queryable.first<Row>(statement),
 })
-
-/** Runs it, then explains every statement with its values, and adds up the pages they read. */
-async function countPages<T>(ask: (db: Queryable) => Promise<T>): Promise<{ result: T; pages: number }> {
-  const statements: Statement[] = []
-  const noting = (statement: Statement) => {
-    statements.push(statement)
-    return statement
-  }
-  const result = await ask({
-    query: (statement) => db.query(noting(statement)),
-    first: (statement) => db.first(noting(statement)),
-    execute: (statement) => db.execute(noting(statement)),
-  })
-  let pages = 0
-  for (const { text, values } of statements) {
-    const row = await db.first<{ 'QUERY PLAN': { Plan: Record<string, number> }[] }>({
-      text: `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${text}`,
-      values,
-      name: '',
-    })
-    const { Plan } = row!['QUERY PLAN'][0]!
-    pages += Plan['Shared Hit Blocks']! + Plan['Shared Read Blocks']!
-  }
-  return { result, pages }
-}
 
 /** Half of the runs belong to one organization; one in a hundred failed, one in five hundred was triggered manually. */
 async function fill(): Promise<void> {
