@@ -12,7 +12,7 @@ import { DEADLOCK, isDatabaseError, lockForTransaction, type Queryable, raw, sql
 import { AppError } from '../errors.ts'
 import { createGate } from '../gate.ts'
 import type { Stores } from '../pipelines/pipelines.ts'
-import { forgetTotal } from '../pipelines/totals.ts'
+import { forgetTotals } from '../pipelines/totals.ts'
 import { cancelRunsOfPipeline } from '../runs/cancel.ts'
 import { type Actor, forbidden } from '../tenancy/actor.ts'
 import type { Permission } from '../tenancy/permissions.ts'
@@ -181,7 +181,7 @@ async function carryOutPlan(services: ChangeServices, actor: Actor, plan: Plan):
   await services.db.transaction(work).catch((error: unknown) => {
     if (!(error instanceof Undo)) throw error
   })
-  forgetTotal(actor.organization_id)
+  forgetTotals(actor.organization_id)
   return { answer: answer!, questions }
 }
 

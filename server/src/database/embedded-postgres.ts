@@ -85,7 +85,7 @@ const SERVER_SETTINGS: string[] = Object.entries({
   unix_socket_permissions: '0700',
   password_encryption: 'scram-sha-256',
   max_connections: '200',
-  shared_buffers: '64MB',
+  shared_buffers: '128MB',
   max_wal_size: '1GB',
   wal_compression: 'on',
   jit: 'off',

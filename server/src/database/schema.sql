@@ -332,13 +332,13 @@ CREATE INDEX pipelines_destination_idx ON public.pipelines USING btree (organiza
 CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
 CREATE INDEX pipelines_due_idx ON public.pipelines USING btree (next_run_at) WHERE (enabled AND (next_run_at IS NOT NULL));
 CREATE INDEX pipelines_enabled_idx ON public.pipelines USING btree (organization_id, enabled, created_at DESC, id);
-CREATE INDEX pipelines_manual_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) WHERE (schedule IS NULL);
+CREATE INDEX pipelines_manual_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (enabled) WHERE (schedule IS NULL);
 CREATE INDEX pipelines_name_idx ON public.pipelines USING btree (organization_id, lower(name), id) INCLUDE (name);
 CREATE INDEX pipelines_next_run_idx ON public.pipelines USING btree (organization_id, next_run_at, id);
 CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id, created_at DESC, id) WHERE (saved_destination_id IS NOT NULL);
 CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id, created_at DESC, id) WHERE (saved_source_id IS NOT NULL);
-CREATE INDEX pipelines_scheduled_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) WHERE (schedule IS NOT NULL);
-CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id);
+CREATE INDEX pipelines_scheduled_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (enabled) WHERE (schedule IS NOT NULL);
+CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id) INCLUDE (destination_name);
 CREATE TRIGGER pipelines_begin_activity AFTER INSERT ON public.pipelines FOR EACH ROW EXECUTE FUNCTION begin_pipeline_activity();
 CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled, schedule, domain_id ON public.pipelines FOR EACH ROW WHEN (((old.enabled <> new.enabled) OR ((old.schedule IS NULL) AND (new.schedule IS NOT NULL)) OR (old.domain_id IS DISTINCT FROM new.domain_id))) EXECUTE FUNCTION note_pipeline_switched();
 

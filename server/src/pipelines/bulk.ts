@@ -26,7 +26,7 @@ import {
   type Timing,
 } from './pipelines.ts'
 import { type ChosenStreams, chooseStreams, type StreamChoice, type Suggestion } from './stream-choice.ts'
-import { forgetTotal } from './totals.ts'
+import { forgetTotals } from './totals.ts'
 
 export interface BulkInput extends Timing {
   /** Contains {stream}, and optionally {source}. */
@@ -94,7 +94,7 @@ export async function createPipelines(
     }
     return rows
   })
-  forgetTotal(actor.organization_id)
+  forgetTotals(actor.organization_id)
   return made
 }
 

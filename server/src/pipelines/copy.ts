@@ -19,7 +19,7 @@ import {
   requireRoom,
   type Stores,
 } from './pipelines.ts'
-import { forgetTotal } from './totals.ts'
+import { forgetTotals } from './totals.ts'
 
 export async function copyPipeline(
   stores: Stores,
@@ -54,7 +54,7 @@ export async function copyPipeline(
     }
     return insertPipeline({ db: tx, box }, actor, copy, 'pipeline.copied')
   })
-  forgetTotal(actor.organization_id)
+  forgetTotals(actor.organization_id)
   return made
 }
 

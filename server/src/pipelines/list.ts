@@ -53,21 +53,29 @@ export async function listPipelines(
   const organizationId = actor.organization_id
   const where = conditions(actor, filter)
   const listed = selectPage(actor, where, filter, page)
-  const isWhole = Object.values(filter).every((value) => value === undefined) && visibleDomain(actor) === null
-  const known = isWhole ? cachedTotal(organizationId) : null
+  // The status of last runs changes without a change of pipelines, and is counted in an index.
+  const { status, ...rest } = filter
+  const list = JSON.stringify([rest, visibleDomain(actor)])
+  const known = status === undefined ? cachedTotal(organizationId, list) : null
   if (known !== null) {
     const { json } = (await db.first<{ json: string }>(sql`SELECT ${asJson(listed)} AS json`))!
     return { json: unifyTimes(json), total: known }
   }
-  const remember = rememberTotal(organizationId)
-  const from = filter.status === undefined ? sql`pipelines p` : WITH_ACTIVITY
+  const remember = rememberTotal(organizationId, list)
+  const byStatusAlone = status !== undefined && list === EVERYTHING
+  const counted = byStatusAlone
+    ? sql`pipeline_activity a WHERE ${hasStatus(organizationId, status)}`
+    : sql`${status === undefined ? sql`pipelines p` : WITH_ACTIVITY} WHERE ${where}`
   const row = (await db.first<ListedJson>(sql`
-    SELECT ${asJson(listed)} AS json,
-           (SELECT count(*)::int FROM (SELECT 1 FROM ${from} WHERE ${where} LIMIT ${MOST}) c) AS total`))!
-  if (isWhole) remember(row.total)
+    SELECT ${asJson(listed)} AS json, (SELECT count(*)::int FROM (SELECT 1 FROM ${counted} LIMIT ${MOST}) c) AS total`))!
+  if (status === undefined) remember(row.total)
   return { json: unifyTimes(row.json), total: row.total }
 }
 
+/** No filter, and all domains are visible. */
+const EVERYTHING = JSON.stringify([{}, null])
+const hasStatus = (organizationId: string, status: string): Statement =>
+  sql`a.organization_id = ${organizationId} AND a.last_run_status = ${status}`
 const WITH_ACTIVITY = sql`pipelines p JOIN pipeline_activity a ON a.pipeline_id = p.id`
 /** The times stand last, in the order that `unifyTimes` knows. */
 const ITEM = sql`
@@ -135,8 +143,7 @@ const DOMAIN_ID = raw('p.domain_id')
 function conditions(actor: Pick<Actor, 'organization_id' | 'scope'>, filter: PipelineFilter): Statement {
   const { q } = filter
   const all = [sql`p.organization_id = ${actor.organization_id}${inVisibleDomain(actor, DOMAIN_ID)}`]
-  if (filter.status !== undefined)
-    all.push(sql`a.organization_id = ${actor.organization_id} AND a.last_run_status = ${filter.status}`)
+  if (filter.status !== undefined) all.push(hasStatus(actor.organization_id, filter.status))
   if (filter.domain_id !== undefined) all.push(sql`p.domain_id = ${filter.domain_id}`)
   if (filter.enabled !== undefined) all.push(sql`p.enabled = ${filter.enabled}`)
   if (filter.scheduled !== undefined) all.push(filter.scheduled ? HAS_SCHEDULE : HAS_NO_SCHEDULE)

@@ -37,7 +37,7 @@ import { noticeChange } from './notice.ts'
 import { openPipelineConfig, placeOfPipeline, resolveWith } from './resolve.ts'
 import { checkSchedule, checkTimezone } from './schedule.ts'
 import { restoreStored } from './stored-secrets.ts'
-import { forgetTotal } from './totals.ts'
+import { forgetTotals } from './totals.ts'
 
 export interface Pipeline {
   id: string
@@ -95,7 +95,7 @@ export async function createPipeline(stores: Stores, actor: Actor, input: Pipeli
   }
   const needsLocks = stores.config.ORG_MAX_PIPELINES !== undefined || refersToRows(wantedBy(input.config))
   const made = await (needsLocks ? db.transaction(create) : create(db))
-  forgetTotal(actor.organization_id)
+  forgetTotals(actor.organization_id)
   return made
 }
 
@@ -122,7 +122,11 @@ export async function updatePipeline(
   id: string,
   input: Partial<PipelineInput>,
 ): Promise<Pipeline & { notice?: string }> {
-  return stores.db.transaction((tx) => changePipeline(tx, stores, actor, { id, input })).catch(explainLostDomain)
+  const changed = await stores.db
+    .transaction((tx) => changePipeline(tx, stores, actor, { id, input }))
+    .catch(explainLostDomain)
+  forgetTotals(actor.organization_id)
+  return changed
 }
 
 /** Everything that `updatePipeline` does, taken back: what would be refused, or what the notice would be. */

@@ -1,27 +1,29 @@
 /**
- * Caches an organization's number of pipelines for a moment: counting thousands costs more than reading the page. A
- * change by this process clears the cache at once; a change by another process is visible within a second. Short lists
- * are always counted, and so is every list with a filter.
+ * Caches for a moment how long the lists of an organization's pipelines are: counting thousands costs more than reading the
+ * page. A change by this process clears the cache at once; a change by another process is visible within a second.
+ * Short lists are always counted.
  */
 const REMEMBERED_MS = 1000
 const WORTH_IT = 1000
+/** Of one organization: a search that is typed makes a list for each letter. */
+const LISTS = 50
 
 interface Memory {
   total: number
   until: number
 }
 
-const totals = new Map<string, Memory>()
+const totals = new Map<string, Map<string, Memory>>()
 let changes = 0
 
-/** After a commit that added or removed pipelines. */
-export function forgetTotal(organizationId: string): void {
+/** After a commit that added, changed or removed pipelines. */
+export function forgetTotals(organizationId: string): void {
   changes++
   totals.delete(organizationId)
 }
 
-export function cachedTotal(organizationId: string): number | null {
-  const memory = totals.get(organizationId)
+export function cachedTotal(organizationId: string, list: string): number | null {
+  const memory = totals.get(organizationId)?.get(list)
   if (memory === undefined) return null
   if (performance.now() < memory.until) return memory.total
   totals.delete(organizationId)
@@ -29,10 +31,12 @@ export function cachedTotal(organizationId: string): number | null {
 }
 
 /** Call before counting; the returned function stores the count, unless something changed meanwhile. */
-export function rememberTotal(organizationId: string): (total: number) => void {
+export function rememberTotal(organizationId: string, list: string): (total: number) => void {
   const before = changes
   return (total) => {
-    if (total >= WORTH_IT && changes === before)
-      totals.set(organizationId, { total, until: performance.now() + REMEMBERED_MS })
+    if (total < WORTH_IT || changes !== before) return
+    const known = totals.get(organizationId)
+    const lists = known !== undefined && known.size < LISTS ? known : new Map<string, Memory>()
+    totals.set(organizationId, lists.set(list, { total, until: performance.now() + REMEMBERED_MS }))
   }
 }

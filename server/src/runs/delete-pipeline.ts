@@ -1,7 +1,7 @@
 /** Deleting a pipeline with all its runs. */
 import { type Database, DEADLOCK, isDatabaseError, type Queryable, sql } from '../database/database.ts'
 import { findPipeline, lockPipeline } from '../pipelines/pipelines.ts'
-import { forgetTotal } from '../pipelines/totals.ts'
+import { forgetTotals } from '../pipelines/totals.ts'
 import { type Actor, requirePermission } from '../tenancy/actor.ts'
 import { audit } from '../tenancy/audit.ts'
 import { cancelRunsOfPipeline } from './cancel.ts'
@@ -15,7 +15,7 @@ export async function deletePipeline(db: Database, actor: Actor, id: string): Pr
   for (let tries = 1; ; tries++) {
     try {
       await db.transaction((tx) => removePipeline(tx, actor, id))
-      return forgetTotal(actor.organization_id)
+      return forgetTotals(actor.organization_id)
     } catch (error) {
       if (tries === 5 || !isDatabaseError(error, DEADLOCK)) throw error
     }

@@ -156,7 +156,8 @@ test('the total of a long list follows every change of this process at once', as
   await db.execute(sql`
     INSERT INTO pipelines (organization_id, name, config_box, stream)
     SELECT ${stranger.organization_id}, 'n' || n, '\\x00', 's' FROM generate_series(1, 1200) n`)
-  const total = async () => (await app.call('GET', '/api/pipelines?limit=1', { as: stranger })).headers['x-total-count']
+  const total = async (filter = '') =>
+    (await app.call('GET', `/api/pipelines?limit=1${filter}`, { as: stranger })).headers['x-total-count']
   assert.deepEqual([await total(), await total()], ['1200', '1200'])
   const body = {
     name: 'One more',
@@ -168,4 +169,9 @@ test('the total of a long list follows every change of this process at once', as
   assert.equal(await total(), '1202')
   await app.call('DELETE', `/api/pipelines/${made.body.id}`, { as: stranger })
   assert.equal(await total(), '1201')
+  const both = async () => [Number(await total('&enabled=true&scheduled=false')), Number(await total('&enabled=false'))]
+  const [on, off] = (await both()) as [number, number]
+  const [first] = (await app.call('GET', '/api/pipelines?limit=1&enabled=true', { as: stranger })).body
+  await app.call('PUT', `/api/pipelines/${first.id}`, { as: stranger, body: { enabled: false } })
+  assert.deepEqual(await both(), [on - 1, off + 1], 'each filter has a total of its own')
 })
