@@ -34,6 +34,8 @@ export interface Run {
   bytes_written: number
   output_file: string | null
   output_file_size: number | null
+  /** What a pending one waits for. */
+  waiting?: string | null
 }
 
 export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)

@@ -6,9 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Interrupted } from '../errors.ts'
 import type { Run } from './find.ts'
 import type { Output, Part } from './output.ts'
-import { createProgress, type Progress } from './progress.ts'
+import { createProgress, describeFigures, layOutProgress, type Progress } from './progress.ts'
 import type { Service } from './service.ts'
 import { mayPass, ServiceError } from './service-errors.ts'
+import { widthOf } from './text-width.ts'
 import { formatBytes, formatDuration, plural, showStatus } from './words.ts'
 
 const LOOK_MS = 500
@@ -71,7 +72,7 @@ async function watch(service: Service, output: Output, run: Followed, signal: Ab
       if (isOver(now)) return now
     }
     if (!output.json) {
-      if (output.terminal) output.live(...showProgress(progress, run, now))
+      if (output.terminal) output.live(...showProgress(output, progress, run, now))
       else lines(progress, now)
     }
     await delay(LOOK_MS, undefined, { signal }).catch(() => signal.throwIfAborted())
@@ -81,12 +82,15 @@ async function watch(service: Service, output: Output, run: Followed, signal: Ab
 const look = (service: Service, id: string, signal: AbortSignal) =>
   service.call<Run>('GET', `/api/pipelines/runs/${id}`, undefined, signal)
 
-function showProgress(progress: Progress, { name }: Followed, now: Run | null): Part[] {
-  if (now === null)
-    return [{ style: 'yellow', text: `${progress.bar()} ${name}: the service does not answer, waiting` }]
-  const { records, bytes, perSecond, elapsedMs } = progress.now()
-  const figures = `${plural(records, 'record')}, ${formatBytes(bytes)}, ${perSecond}/s, ${formatDuration(elapsedMs)}`
-  return [{ style: 'cyan', text: progress.bar() }, ` ${name}: `, showStatus(now.status), ` ${figures}`]
+function showProgress({ width }: Output, progress: Progress, { name }: Followed, now: Run | null): Part[] {
+  const bar = progress.bar()
+  if (now === null) return [{ style: 'yellow', text: `${name}: the service does not answer, waiting` }]
+  if (now.status === 'pending' && now.waiting) {
+    const [head, tail] = [`${bar} `, `. ${now.waiting}`]
+    const isWide = widthOf(`${head}${name}: ${now.status}${tail}`) < width
+    return [...(isWide ? [{ style: 'cyan', text: head } as const] : []), `${name}: `, showStatus(now.status), tail]
+  }
+  return layOutProgress({ bar, name, status: now.status }, progress.now(), width)
 }
 
 /** A line when the status changes, and one now and then. */
@@ -95,11 +99,8 @@ function createLines({ line }: Output, { id, name }: Followed): (progress: Progr
   return (progress, now) => {
     const status = now?.status ?? 'the service does not answer, waiting'
     if (status === said && Date.now() - saidAt < LINE_MS) return
-    const { records, bytes, perSecond, elapsedMs } = progress.now()
-    const figures =
-      records === 0
-        ? ''
-        : `, ${plural(records, 'record')}, ${formatBytes(bytes)}, ${perSecond}/s, ${formatDuration(elapsedMs)}`
+    const reached = progress.now()
+    const figures = reached.records === 0 ? '' : `, ${describeFigures(reached)[0]}`
     line(`${name}: ${said === '' ? `run ${id} ` : ''}${status}${figures}`)
     said = status
     saidAt = Date.now()

@@ -6,7 +6,7 @@ import { wantsColor } from '../config/client-config.ts'
 import { cleanLine, escapeControls, toJson } from './clean.ts'
 import type { Options } from './options.ts'
 import { type Column, layOut } from './table.ts'
-import { widthOf } from './text-width.ts'
+import { cutTo, widthOf } from './text-width.ts'
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, blue: 34, cyan: 36 } as const
 
@@ -95,7 +95,7 @@ export function createOutput(options: Options): Output {
       const plain = render(parts, false)
       if (plain === '') return
       // A line that is broken by the terminal could not be replaced.
-      stdout.write(widthOf(plain) < width() ? render(parts, color) : plain.slice(0, Math.max(0, width() - 1)))
+      stdout.write(widthOf(plain) < width() ? render(parts, color) : cutTo(plain, Math.max(0, width() - 1)))
       shown = true
     },
   }

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { cleanBlock, cleanLine, toJson } from '../../src/client/clean.ts'
 import { readEvents } from '../../src/client/event-stream.ts'
 import { findPlace } from '../../src/client/findings.ts'
+import { createProgress, describeFigures, layOutProgress } from '../../src/client/progress.ts'
 import { layOut } from '../../src/client/table.ts'
 import { cutTo, widthOf } from '../../src/client/text-width.ts'
 import { formatBytes, formatDuration } from '../../src/client/words.ts'
@@ -99,6 +100,54 @@ test('wide and combining characters are counted as a terminal shows them', () =>
   assert.equal(widthOf('e\u0301'), 1)
   assert.equal(cutTo('日本語', 5), '日本…')
   assert.equal(cutTo('abc', 3), 'abc')
+})
+
+test('the live line of a run is never as wide as the terminal, and has no number that is none', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 }),
+      fc.integer({ min: 0, max: 200 }),
+      fc.array(
+        fc.record({ ms: fc.nat(20_000), records_read: fc.nat(), bytes_written: fc.nat(), isPending: fc.boolean() }),
+        { maxLength: 6 },
+      ),
+      (given, width, samples) => {
+        let now = 1000
+        const progress = createProgress(() => now)
+        const name = cleanLine(given)
+        for (const { ms, isPending, ...counts } of samples) {
+          now += ms
+          progress.add({ status: isPending ? 'pending' : 'running', ...counts })
+          const line = layOutProgress({ bar: progress.bar(), name, status: 'running' }, progress.now(), width)
+          const text = line.map((part) => (typeof part === 'string' ? part : part.text)).join('')
+          assert.ok(widthOf(text) < Math.max(1, width), `${width}: ${text}`)
+          assert.doesNotMatch(text.replace(name, ''), /NaN|Infinity|undefined|-\d/)
+        }
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+test('the rate is that of the last seconds, by records and by bytes, and begins again with another attempt', () => {
+  let now = 0
+  const progress = createProgress(() => now)
+  const add = (seconds: number, records: number, status: 'pending' | 'running' = 'running') => {
+    now = seconds * 1000
+    progress.add({ status, records_read: records, bytes_written: records * 1000 })
+    return describeFigures(progress.now())[0]
+  }
+  assert.equal(add(0, 0, 'pending'), '0 records, 0 B, 0 records/s, 0 B/s, 0 ms')
+  assert.equal(add(10, 0), '0 records, 0 B, 0 records/s, 0 B/s, 0 ms')
+  assert.equal(add(12, 10_000), '10,000 records, 10.0 MB, 5,000 records/s, 5.0 MB/s, 2 s')
+  for (let second = 13; second <= 20; second++) add(second, 10_000 + second)
+  assert.equal(add(21, 10_021), '10,021 records, 10.0 MB, 1.0 records/s, 1.0 kB/s, 11 s')
+  assert.equal(add(22, 500), '500 records, 500 kB, 0 records/s, 0 B/s, 12 s')
+  const wide = layOutProgress({ bar: '█', name: 'Orders', status: 'running' }, progress.now(), 120)
+  assert.equal(
+    wide.map((part) => (typeof part === 'string' ? part : part.text)).join(''),
+    '█ Orders: running 500 records, 500 kB, 0 records/s, 0 B/s, 12 s',
+  )
 })
 
 test('sizes and times are short', () => {
