@@ -36,7 +36,7 @@ if (!longLived && node === process.execPath) require('./same-process.cjs')
 else launch()
 
 function launch() {
-  var command = (longLived ? endWithParent() : []).concat(node, main, process.argv.slice(2))
+  var command = (longLived ? endWithParent() : []).concat(node, '--', main, process.argv.slice(2))
   var child = childProcess.spawn(command[0], command.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   var asked = false
   ;['SIGINT', 'SIGTERM', 'SIGHUP'].forEach(function (signal) {

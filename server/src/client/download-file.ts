@@ -4,6 +4,7 @@ import { constants, createWriteStream, type WriteStream } from 'node:fs'
 import { access, link, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { UsageError } from '../errors.ts'
+import { explainFile } from './files.ts'
 
 export interface Destination {
   stream: WriteStream
@@ -18,19 +19,19 @@ export async function openFile(file: string, fresh: boolean): Promise<Destinatio
   if (fresh && (await exists(file))) throw refuse()
   const part = path.join(path.dirname(file), `.${path.basename(file)}.${randomUUID()}.part`)
   const handle = await open(part, 'wx', 0o666).catch((error: Error) => {
-    throw new UsageError(`${file} cannot be written: ${error.message}`)
+    throw new UsageError(`${file} cannot be written: ${explainFile(error)}.`)
   })
   // Flushed before it gets its name, so that a crash of the machine does not leave an empty file under it.
   const stream = createWriteStream(part, { fd: handle, flush: true })
   return {
     stream,
     async keep() {
-      if (!fresh) return rename(part, file)
       try {
+        if (!fresh) return await rename(part, file)
         await link(part, file)
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw refuse()
-        throw error
+        if (fresh && (error as NodeJS.ErrnoException).code === 'EEXIST') throw refuse()
+        throw new UsageError(`${file} cannot be written: ${explainFile(error)}.`)
       }
       await rm(part, { force: true })
     },

@@ -17,7 +17,9 @@ export async function* readEvents(chunks: AsyncIterable<Buffer>): AsyncGenerator
     const blocks = text.split('\n\n')
     text = blocks.pop()!
     if (text.length > MOST_CHARACTERS)
-      throw new OperatorError('The service sent an event of more than 1 MB, so it is not followed.')
+      throw new OperatorError(
+        'The service sent an event of more than 1 MB, so it is not followed; run the command without --follow.',
+      )
     for (const block of blocks) {
       const event = parse(block)
       if (event !== null) yield event

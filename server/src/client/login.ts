@@ -3,7 +3,7 @@ import { readAddress } from '../config/client-config.ts'
 import { UsageError } from '../errors.ts'
 import type { Options } from './options.ts'
 import { createOutput } from './output.ts'
-import { checkProfileName, profilesFile, readProfiles, writeProfiles } from './profiles.ts'
+import { checkProfileName, listProfiles, profilesFile, readProfiles, writeProfiles } from './profiles.ts'
 import { askSecret } from './prompt.ts'
 import { connectService, createService, type Service } from './service.ts'
 
@@ -73,7 +73,11 @@ export async function logout(options: Options): Promise<number> {
   const { current, profiles } = await readProfiles()
   const name = options['--profile'] ?? current
   if (name === null || !Object.hasOwn(profiles, name))
-    throw new UsageError(name === null ? 'You are not signed in.' : `There is no profile '${name}'.`)
+    throw new UsageError(
+      name === null
+        ? 'You are not signed in, so there is no key to forget; sluice login signs you in.'
+        : `There is no profile '${name}', so there is no key to forget; ${listProfiles(profiles)}.`,
+    )
   const { [name]: gone, ...rest } = profiles
   const next = current === name ? (Object.keys(rest)[0] ?? null) : current
   await writeProfiles({ current: next, profiles: rest })

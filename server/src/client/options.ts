@@ -7,7 +7,7 @@ export function readCount(options: Options, name: string, most: number): number 
   const text = options[name]
   if (text === undefined) return undefined
   if (!/^\d{1,9}$/.test(text) || Number(text) < 1 || Number(text) > most)
-    throw new UsageError(`${name} must be a whole number from 1 to ${most}, not ${text}`)
+    throw new UsageError(`${name} must be a whole number from 1 to ${most}, not ${text}.`)
   return Number(text)
 }
 
@@ -18,6 +18,6 @@ export function readChoice<Choice extends string>(
 ): Choice | undefined {
   const text = options[name]
   if (text !== undefined && !choices.includes(text as Choice))
-    throw new UsageError(`${name} must be one of ${choices.join(', ')}, not ${text}`)
+    throw new UsageError(`${name} must be one of ${choices.join(', ')}, not ${text}.`)
   return text as Choice | undefined
 }

@@ -6,6 +6,7 @@ import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises
 import path from 'node:path'
 import { configFolder } from '../config/client-config.ts'
 import { OperatorError, UsageError } from '../errors.ts'
+import { explainFile } from './files.ts'
 
 interface Profile {
   url: string
@@ -33,13 +34,17 @@ export async function readProfiles(): Promise<Profiles> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { current: null, profiles: {} }
     if (error instanceof OperatorError) throw error
-    throw new OperatorError(`${file} cannot be read: ${(error as Error).message}`)
+    throw new OperatorError(`${file} cannot be read: ${explainFile(error)}.`)
   }
   const read = parse(text)
   if (read === null)
     throw new OperatorError(`${file} is not as sluice login writes it; delete it, and sign in again with sluice login.`)
   return read
 }
+
+/** "there is default, test". */
+export const listProfiles = (profiles: Profiles['profiles']): string =>
+  Object.keys(profiles).length === 0 ? 'none is saved' : `there is ${Object.keys(profiles).join(', ')}`
 
 function parse(text: string): Profiles | null {
   try {
@@ -70,12 +75,12 @@ export async function writeProfiles(profiles: Profiles): Promise<void> {
     await rename(next, file)
   } catch (error) {
     await rm(next, { force: true })
-    throw new OperatorError(`${file} cannot be written: ${(error as Error).message}`)
+    throw new OperatorError(`${file} cannot be written: ${explainFile(error)}.`)
   }
 }
 
 export function checkProfileName(name: string): string {
   if (!/^[\w.-]{1,64}$/.test(name) || name in Object.prototype)
-    throw new UsageError(`A profile has a name of letters, digits, '-', '_' and '.', not '${name}'`)
+    throw new UsageError(`A profile has a name of letters, digits, '-', '_' and '.', not '${name}'.`)
   return name
 }

@@ -92,7 +92,10 @@ async function copy(answer: IncomingMessage, to: NodeJS.WritableStream, end: boo
     await pipeline(answer, to, { end })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'ENOSPC') throw new OperatorError('There is no space left for the file, so nothing was kept.')
+    if (code === 'ENOSPC')
+      throw new OperatorError(
+        'There is no space left for the file, so nothing was kept; free some, or choose another disk with -o.',
+      )
     throw new OperatorError(`The download broke off: ${message}. Nothing was kept; run the command again.`)
   }
 }

@@ -65,7 +65,10 @@ async function findUnfinished(service: Service, given: string): Promise<string> 
   const runs = await service.call<Run[]>('GET', `/api/pipelines/${pipeline.id}/runs?limit=100`)
   const unfinished = runs.filter(({ finished_at }) => finished_at === null)
   if (unfinished.length === 1) return unfinished[0]!.id
-  if (unfinished.length === 0) throw new UsageError(`No run of '${pipeline.name}' is waiting or running.`)
+  if (unfinished.length === 0)
+    throw new UsageError(
+      `No run of '${pipeline.name}' is waiting or running, so there is nothing to cancel; see sluice runs.`,
+    )
   const list = unfinished.map(({ id, status, created_at }) => `  ${id}  ${status}  ${formatTime(created_at)}`)
   throw new UsageError(`'${pipeline.name}' has ${unfinished.length} unfinished runs; name one:\n${list.join('\n')}`)
 }

@@ -42,7 +42,8 @@ export function refuse(url: string, profile: string | null, response: IncomingMe
   return new ServiceError(
     status,
     sentence,
-    [`${sentence.replace(/\.$/, '')} ${where}`, hint].filter(Boolean).join('. '),
+    // Of several lines the last may be a mark below a place in a query.
+    [`${sentence.replace(/\.$/, '')}${sentence.includes('\n') ? '\n' : ' '}${where}`, hint].filter(Boolean).join('. '),
   )
 }
 
@@ -64,6 +65,7 @@ function adviceFor(status: number, profile: string | null, response: IncomingMes
       ? 'Set SLUICE_API_KEY to a valid key.'
       : `Sign in again with sluice login (profile ${profile}).`
   if (status === 403) return 'Use a key that may do this, or ask an admin of the organization for the permission.'
+  if (status === 404) return 'Check the name or the id, and that your key may see it.'
   if (status === 429) {
     const seconds = response.headers['retry-after']
     return /^\d+$/.test(seconds ?? '') ? `Try again in ${seconds} s.` : 'Try again later.'

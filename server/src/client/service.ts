@@ -4,9 +4,9 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { clientSettings, readClientConfig } from '../config/client-config.ts'
-import { UsageError } from '../errors.ts'
+import { OperatorError, UsageError } from '../errors.ts'
 import type { Options } from './options.ts'
-import { readProfiles } from './profiles.ts'
+import { listProfiles, readProfiles } from './profiles.ts'
 import { send } from './send.ts'
 import { refuse } from './service-errors.ts'
 
@@ -41,7 +41,11 @@ export async function connectService(options: Options): Promise<Service> {
 
 export function createService(url: string, key: string, profile: string | null): Service {
   if (!/^[\x21-\x7e]{1,512}$/.test(key))
-    throw new UsageError(`The API key of ${profile ?? 'SLUICE_API_KEY'} has characters that no key has; sign in again`)
+    throw new UsageError(
+      profile === null
+        ? 'SLUICE_API_KEY has characters that no key has; set it to the key alone.'
+        : `The API key of the profile ${profile} has characters that no key has; sign in again with sluice login.`,
+    )
   const open: Service['open'] = async (method, path, { body, headers, signal, idleMs = TIMEOUT_MS } = {}) => {
     const response = await send(`${url}${path}`, {
       method,
@@ -101,7 +105,7 @@ async function findAddress(options: Options): Promise<{ url: string; key: string
   const found = Object.hasOwn(profiles, name) ? profiles[name] : undefined
   if (found === undefined)
     throw new UsageError(
-      `There is no profile '${name}'; ${Object.keys(profiles).length === 0 ? 'none is saved' : `there is ${Object.keys(profiles).join(', ')}`}. Run sluice login URL --profile ${name}.`,
+      `There is no profile '${name}'; ${listProfiles(profiles)}. Run sluice login URL --profile ${name}.`,
     )
   if (config.url !== undefined && config.url !== found.url)
     throw new UsageError(
@@ -115,7 +119,8 @@ async function readBody(response: IncomingMessage): Promise<string> {
   let bytes = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > MOST_JSON_BYTES) throw new UsageError('The answer is larger than 64 MB, so it was not read.')
+    if (bytes > MOST_JSON_BYTES)
+      throw new OperatorError('The answer is larger than 64 MB, so it was not read; ask for less.')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -1,6 +1,7 @@
 /** `sluice source new NAME`: a file that runs as it is, to begin with. */
 import { writeFile } from 'node:fs/promises'
 import { UsageError } from '../errors.ts'
+import { explainFile } from './files.ts'
 import type { Options } from './options.ts'
 import { createOutput } from './output.ts'
 
@@ -8,15 +9,15 @@ export async function newSource(name: string, options: Options): Promise<number>
   const output = createOutput(options)
   if (!/^[A-Za-z][A-Za-z0-9_.-]{0,99}$/.test(name))
     throw new UsageError(
-      `A source has a name of letters, digits, '_', '.' and '-' that begins with a letter, not '${name}'`,
+      `A source has a name of letters, digits, '_', '.' and '-' that begins with a letter, not '${name}'.`,
     )
   const file = `${name}.py`
   try {
     await writeFile(file, template(name), { flag: 'wx' })
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST') throw new UsageError(`${file} exists and was left as it is; choose another name.`)
-    throw new UsageError(`${file} cannot be written: ${message}`)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new UsageError(`${file} exists and was left as it is; choose another name.`)
+    throw new UsageError(`${file} cannot be written: ${explainFile(error)}.`)
   }
   if (output.json) output.data({ file, source_name: name })
   else output.line(`${file} was written. Try it with: sluice source preview ${file} --watch`)

@@ -146,6 +146,6 @@ async function validate(service: Service, output: Output, file: string, code: st
 function chooseStream({ extracted_streams }: Validation): string {
   const [first] = extracted_streams ?? []
   if (first === undefined || first === 'dynamic')
-    throw new UsageError('The streams cannot be determined from the code; choose one with --stream')
+    throw new UsageError('The streams cannot be determined from the code; choose one with --stream.')
   return first
 }

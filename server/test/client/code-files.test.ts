@@ -335,8 +335,8 @@ test('nothing is written through a link, and links are not read', async () => {
   assert.deepEqual(
     problems.map(({ file, message }) => [path.relative(folder, file!), message]),
     [
-      ['connections', 'is not a folder; links are not followed'],
-      ['pipelines/b.yaml', 'is not a file; links are not followed'],
+      ['connections', 'is not a folder, and links are not followed; put the folder itself here'],
+      ['pipelines/b.yaml', 'is not a file, and links are not followed; put the file itself here'],
     ],
   )
 })
@@ -361,15 +361,15 @@ test('all problems of all files are reported at once, with file, line and column
   assert.deepEqual(
     told.map((line) => line.replace(/(twice|broken)(\.yaml:\d+:\d+): .*/s, '$1$2')),
     [
-      `connections/own.yaml:3:13: \${SLUICE_API_KEY} is a setting of sluice itself and is never sent`,
-      `connections/own.yaml:4:9: the value of \${PORT:json} is not valid JSON`,
-      'connections/own.yaml:5:10: Infinity is not a number that JSON has',
+      `connections/own.yaml:3:13: \${SLUICE_API_KEY} is a setting of sluice itself and is never sent; use another name`,
+      `connections/own.yaml:4:9: the value of \${PORT:json} is not valid JSON; a text is written without :json`,
+      'connections/own.yaml:5:10: Infinity is not a number that JSON has; use another one',
       'domains.yaml:1:1: must be a list of domains, each with a name',
       'pipelines/broken.yaml:3:1',
       'pipelines/text.yaml:1:1: must be a map of fields, such as name: …',
       'pipelines/twice.yaml:2:1',
       'sources/alone.py:1:1: needs sources/alone.yaml beside it, with source_name and name',
-      'sources/lonely.py:1:1: does not exist',
+      'sources/lonely.py:1:1: does not exist; write the code there, or delete its description',
     ],
   )
   await assert.rejects(readFolder(makeFolder(), nobody), /has neither domains.yaml nor files/)

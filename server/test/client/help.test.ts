@@ -39,7 +39,7 @@ test('no command, an unknown one and one that is not signed in each say what to 
     [['source'], /^sluice source needs to know what to do: source new, source preview, source push\. /],
     [['run'], /^sluice run needs PIPELINE\. Usage: sluice run PIPELINE /],
     [['run', 'a', 'b'], /^sluice run takes no argument 'b'\. /],
-    [['runs', '--limit', '0'], /^--limit must be a whole number from 1 to 1000, not 0$/],
+    [['runs', '--limit', '0'], /^--limit must be a whole number from 1 to 1000, not 0\.$/],
     [['logs', 'x', '--grep'], /^sluice logs --grep needs TEXT\. /],
     [['run', '--', '--help'], /^You are not signed in; run sluice login URL, or set SLUICE_URL and SLUICE_API_KEY\.$/],
     [['completion', 'csh'], /^There is no completion for 'csh'; there is bash, zsh, fish\.$/],

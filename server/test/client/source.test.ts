@@ -134,7 +134,7 @@ test('the key does not follow a redirect, and another kind of server is recognis
 test('a command that cannot be run as written exits with 2', async () => {
   for (const [args, env, message] of [
     [['push'], service, /^sluice source push needs FILE\. Usage: sluice source push FILE \[--json\] \[--name NAME\]/],
-    [['push', path.join(folder, 'none.py')], service, /none\.py cannot be read: ENOENT/],
+    [['push', path.join(folder, 'none.py')], service, /none\.py cannot be read: there is no such file/],
     [['push', file], { SLUICE_URL: url }, /^SLUICE_API_KEY is not set/],
     [
       ['preview', file, '--steam', 'x'],
@@ -203,7 +203,7 @@ test('a watched source is checked and read again at every save, whatever the las
   renameSync(`${watched}.new`, watched)
   await command.said(/watched\.py:22:9: error: ValueError: no luck \(after 3 records of users\)/)
   rmSync(watched)
-  await command.said(/watched\.py cannot be read: ENOENT/)
+  await command.said(/watched\.py cannot be read: there is no such file/)
   writeFileSync(watched, source('yield SourceRecord(id=9, data={})'))
   await command.said(/4 records of users/)
   command.child.kill('SIGINT')

@@ -2,6 +2,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { explainFile } from '../files.ts'
 import { fold } from './file-names.ts'
 import type { Fields, Kind } from './objects.ts'
 import { isFields } from './says.ts'
@@ -64,7 +65,9 @@ async function add(existing: Existing, folder: string, kind: Described, file: st
 
 /** What a broken file describes is not known, so a second file of it could be written. */
 async function read(existing: Existing, folder: string, file: string): Promise<unknown> {
-  const text = await readFile(path.join(folder, file), 'utf8')
+  const text = await readFile(path.join(folder, file), 'utf8').catch((error: Error) => {
+    throw new OperatorError(`${path.join(folder, file)} cannot be read: ${explainFile(error)}. Nothing was exported.`)
+  })
   const { value, faults } = readYaml(path.join(folder, file), text)
   if (faults.length > 0)
     throw new OperatorError(

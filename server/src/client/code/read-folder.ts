@@ -5,6 +5,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { explainFile } from '../files.ts'
 import type { Fields, Kind, Objects, Problem } from './objects.ts'
 import { type Missing, resolveReferences } from './resolve.ts'
 import type { Variables } from './variables.ts'
@@ -95,14 +96,17 @@ class FolderReader implements ReadFolder {
         file: this.#shown(name),
         line: 1,
         column: 1,
-        message: 'is not a folder; links are not followed',
+        message: 'is not a folder, and links are not followed; put the folder itself here',
       })
       return []
     }
     const entries = await readdir(place, { withFileTypes: true })
     const files = entries.filter((entry) => ENDINGS[name].test(entry.name)).map((entry) => entry.name)
     this.#files += files.length
-    if (this.#files > MOST_FILES) throw new OperatorError(`${this.#folder} has more than ${MOST_FILES} files`)
+    if (this.#files > MOST_FILES)
+      throw new OperatorError(
+        `${this.#folder} has more than ${MOST_FILES} files; keep each domain in a folder of its own, and use --domain.`,
+      )
     return files.sort()
   }
 
@@ -114,13 +118,16 @@ class FolderReader implements ReadFolder {
       return null
     }
     const found = await lstat(place).catch(() => null)
-    if (found === null) return optional ? null : refuse('does not exist')
-    if (!found.isFile()) return refuse('is not a file; links are not followed')
-    if (found.size > MOST_BYTES) return refuse(`is larger than ${MOST_BYTES / 1024 / 1024} MB`)
+    if (found === null)
+      return optional ? null : refuse('does not exist; write the code there, or delete its description')
+    if (!found.isFile()) return refuse('is not a file, and links are not followed; put the file itself here')
+    if (found.size > MOST_BYTES) return refuse(`is larger than ${MOST_BYTES / 1024 / 1024} MB; make it smaller`)
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await readFile(place))
     } catch (error) {
-      return refuse(error instanceof TypeError ? 'is not UTF-8' : `cannot be read: ${(error as Error).message}`)
+      return refuse(
+        error instanceof TypeError ? 'is not UTF-8; save it in that encoding' : `cannot be read: ${explainFile(error)}`,
+      )
     }
   }
 

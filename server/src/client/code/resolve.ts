@@ -25,7 +25,7 @@ export function resolveReferences(config: unknown, at: Steps, variables: Variabl
     if (typeof value === 'string') return resolveOne(value, steps)
     if (Array.isArray(value)) return value.map((item, index) => visit(item, [...steps, index]))
     if (typeof value === 'number' && !Number.isFinite(value)) {
-      resolved.faults.push({ steps, message: `${value} is not a number that JSON has` })
+      resolved.faults.push({ steps, message: `${value} is not a number that JSON has; use another one` })
       return null
     }
     if (typeof value !== 'object' || value === null) return value
@@ -35,7 +35,10 @@ export function resolveReferences(config: unknown, at: Steps, variables: Variabl
     const names = referencesIn(text).map(({ name }) => name)
     const own = names.find((name) => /^SLUICE_/i.test(name))
     if (own !== undefined) {
-      resolved.faults.push({ steps, message: `\${${own}} is a setting of sluice itself and is never sent` })
+      resolved.faults.push({
+        steps,
+        message: `\${${own}} is a setting of sluice itself and is never sent; use another name`,
+      })
       return MASK
     }
     const without = names.filter((name) => variables(name) === undefined)
@@ -51,7 +54,10 @@ export function resolveReferences(config: unknown, at: Steps, variables: Variabl
       return resolveText(text, (name) => variables(name)!)
     } catch {
       // The value itself is a secret and is not repeated.
-      resolved.faults.push({ steps, message: `the value of ${text} is not valid JSON` })
+      resolved.faults.push({
+        steps,
+        message: `the value of ${text} is not valid JSON; a text is written without :json`,
+      })
       return MASK
     }
   }

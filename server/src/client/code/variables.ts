@@ -18,10 +18,10 @@ export async function readVariables(folder: string, options: Options): Promise<V
   const file = given ?? path.join(folder, '.env')
   const found = await lstat(file).catch(() => null)
   if (found === null) {
-    if (given !== undefined) throw new OperatorError(`${file} cannot be read: there is no such file`)
+    if (given !== undefined) throw new OperatorError(`${file} cannot be read: there is no such file; check --env-file.`)
     return readVariable
   }
-  if (!found.isFile()) throw new OperatorError(`${file} is not a file but a link or a folder; use the file itself`)
+  if (!found.isFile()) throw new OperatorError(`${file} is not a file but a link or a folder; use the file itself.`)
   await requireOutsideGit(path.resolve(file), file)
   const values = parseEnv(await readFile(file, 'utf8'))
   return (name) => readVariable(name) ?? (Object.hasOwn(values, name) ? values[name] : undefined)

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { OperatorError } from '../../errors.ts'
+import { explainFile } from '../files.ts'
 
 /** By their paths in the folder, with `/`. */
 export type Files = Map<string, string>
@@ -20,7 +21,9 @@ export const ENDINGS: Record<(typeof FOLDERS)[number], RegExp> = {
 }
 
 export async function writeFolder(folder: string, files: Files): Promise<{ written: number; left: string[] }> {
-  await mkdir(folder, { recursive: true })
+  await mkdir(folder, { recursive: true }).catch((error: Error) => {
+    throw new OperatorError(`${folder} cannot be made: ${explainFile(error)}.`)
+  })
   const folders = new Set([...files.keys()].map((file) => path.posix.dirname(file)).filter((name) => name !== '.'))
   for (const name of folders) await requireFolder(path.join(folder, name), name)
   let written = 0
@@ -34,15 +37,15 @@ export const removeFiles = async (folder: string, files: readonly string[]): Pro
 
 async function requireFolder(place: string, name: string): Promise<void> {
   await mkdir(place).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw new OperatorError(`${name} cannot be made: ${error.message}`)
+    if (error.code !== 'EEXIST') throw new OperatorError(`${name} cannot be made: ${explainFile(error)}.`)
   })
   if (!(await lstat(place)).isDirectory())
-    throw new OperatorError(`${name} is not a folder but a link or a file; remove it, or export into another folder`)
+    throw new OperatorError(`${name} is not a folder but a link or a file; remove it, or export into another folder.`)
 }
 
 async function replace(place: string, name: string, text: string): Promise<boolean> {
   const found = await lstat(place).catch(() => null)
-  if (found?.isDirectory()) throw new OperatorError(`${name} is a folder; remove it, or export into another folder`)
+  if (found?.isDirectory()) throw new OperatorError(`${name} is a folder; remove it, or export into another folder.`)
   if (found?.isFile() && (await readFile(place)).equals(Buffer.from(text))) return false
   // A rename replaces a link instead of writing through it.
   const temporary = path.join(path.dirname(place), `.sluice-${randomUUID()}.tmp`)
@@ -51,7 +54,7 @@ async function replace(place: string, name: string, text: string): Promise<boole
     await rename(temporary, place)
   } catch (error) {
     await rm(temporary, { force: true })
-    throw new OperatorError(`${name} cannot be written: ${(error as Error).message}`)
+    throw new OperatorError(`${name} cannot be written: ${explainFile(error)}.`)
   }
   return true
 }
