@@ -38,7 +38,7 @@ export function refuse(url: string, profile: string | null, response: IncomingMe
       ? `${url} redirects to ${String(response.headers.location)}, and the key is not sent there`
       : (detail ?? `${url} sent an unexpected answer`)
   const where = `(status ${status}, ${typeof id === 'string' ? `request ${id}` : 'without a request id'})`
-  const hint = adviceFor(status, profile, response, detail !== null)
+  const hint = adviceFor(status, profile, response, detail)
   return new ServiceError(
     status,
     sentence,
@@ -57,15 +57,21 @@ function readDetail(body: string): string | null {
 }
 
 /** Where the sentence of the service does not say what to do. */
-function adviceFor(status: number, profile: string | null, response: IncomingMessage, known: boolean): string | null {
+function adviceFor(
+  status: number,
+  profile: string | null,
+  response: IncomingMessage,
+  detail: string | null,
+): string | null {
   if (status >= 300 && status < 400) return 'If that is the service, sign in with that address: sluice login URL.'
-  if (!known && status !== 429 && status < 500) return 'Check that the address is that of a Sluice service.'
+  if (detail === null && status !== 429 && status < 500) return 'Check that the address is that of a Sluice service.'
   if (status === 401)
     return profile === null
       ? 'Set SLUICE_API_KEY to a valid key.'
       : `Sign in again with sluice login (profile ${profile}).`
   if (status === 403) return 'Use a key that may do this, or ask an admin of the organization for the permission.'
-  if (status === 404) return 'Check the name or the id, and that your key may see it.'
+  if (status === 404 && / not found\.?$/.test(detail ?? ''))
+    return 'Check the name or the id, and that your key may see it.'
   if (status === 429) {
     const seconds = response.headers['retry-after']
     return /^\d+$/.test(seconds ?? '') ? `Try again in ${seconds} s.` : 'Try again later.'
