@@ -118,6 +118,7 @@ function openClient(options: S3BlobOptions): S3Client {
   // Stores close idle connections without notice; a body that stalls for a minute is considered lost.
   const dispatcher = new Agent({
     connections: 16,
+    allowH2: false,
     keepAliveTimeout: 4000,
     headersTimeout: Math.min(ANSWER_MS, 2 * patienceMs),
     bodyTimeout: 60_000,

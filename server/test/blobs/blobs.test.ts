@@ -5,7 +5,9 @@
  */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -257,6 +259,28 @@ describe('blobs on S3', () => {
   it('is refused with a wrong secret', async () => {
     const wrong = createS3Blobs({ ...server, prefix: '', secretAccessKey: 'wrong' })
     await assert.rejects(wrong.put('x', Buffer.from('x')), /SignatureDoesNotMatch/)
+  })
+
+  it('reads a blob whole, however slowly, from a store that closes the connection after its answer', async () => {
+    const content = randomBytes(100_000)
+    const closed = Promise.withResolvers<void>()
+    const closing = createServer((socket) => {
+      socket.once('data', () => {
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${content.length}\r\nConnection: close\r\n\r\n`)
+        socket.end(content)
+      })
+      socket.once('close', closed.resolve)
+    }).listen(0, '127.0.0.1')
+    await once(closing, 'listening')
+    try {
+      const endpoint = `http://127.0.0.1:${(closing.address() as AddressInfo).port}`
+      const body = await createS3Blobs({ ...server, endpoint, prefix: '' }).read('org/slow')
+      // More than the reader's buffer holds, so that the end of the connection comes while nobody reads.
+      await closed.promise
+      assert.deepEqual(await buffer(body), content)
+    } finally {
+      closing.close()
+    }
   })
 
   it("signs like the example in the protocol's documentation", () => {

@@ -24,7 +24,7 @@ const ANSWER_BYTES = 64 * 1024
 const TIMEOUT_MS = 5000
 const TRIES = 3
 // Asked once an hour: a kept connection would only be found dead.
-const agent = new Agent({ pipelining: 0 })
+const agent = new Agent({ pipelining: 0, allowH2: false })
 
 /** The text of a successful answer. Never follows a redirect; never repeats what was sent or answered. */
 export async function ask(url: string, question: Question): Promise<string> {
