@@ -75,7 +75,8 @@ export async function beginSoak(url: string, receiver: number): Promise<SoakLoad
     const text = await answer.text()
     if (!answer.ok)
       throw new Error(`${method} ${target.replace(/[0-9a-f-]{36}/, '…')}: ${answer.status} ${text.slice(0, 100)}`)
-    return text.startsWith('{') ? JSON.parse(text) : text
+    // An output of JSON lines is not one value.
+    return answer.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text
   }
   token = (await call('POST', '/auth/register', JSON.parse(ACCOUNT))).access_token
   await call('POST', '/custom-sources', { name: 'Numbers', source_name: 'numbers', code: SOURCE })
