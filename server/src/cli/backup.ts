@@ -7,6 +7,7 @@ import type { BlobStore } from '../blobs/blobs.ts'
 import { openBlobs } from '../blobs/open.ts'
 import { RUN_PATIENCE_MS } from '../blobs/s3.ts'
 import { type Config, readConfig } from '../config/config.ts'
+import { listApplied } from '../database/migrate.ts'
 import { createSecretBox } from '../database/secret-box.ts'
 import { OperatorError } from '../errors.ts'
 import { requireInstallation, withDatabase } from './open-database.ts'
@@ -22,22 +23,43 @@ async function openPlace(config: Config, place: string, mustExist: boolean): Pro
       `${place} needs S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY, or S3_CREDENTIALS=ambient; set them.`,
     )
   const store = openBlobs({ ...config, BLOB_URL: remote ? place : `file:${path.resolve(place)}` }, RUN_PATIENCE_MS)
-  await store.check()
+  await store.check().catch((error: Error) => {
+    if (error instanceof OperatorError) error.message = error.message.replaceAll('BLOB_URL', place)
+    throw error
+  })
   return store
+}
+
+const FILE_PROBLEMS: Record<string, string> = {
+  ENOSPC: 'its disk is full; free some space and run the command again, which continues where it stopped',
+  EDQUOT: 'its quota is used up; free some space and run the command again, which continues where it stopped',
+  EACCES: 'this user may not read or write there',
+  EROFS: 'its file system is read-only',
+  ENOTDIR: 'part of its path is a file',
+}
+
+/** A problem of the folder is the operator's to solve, and needs no stack. */
+const explainFiles = (place: string) => (error: NodeJS.ErrnoException) => {
+  const problem = FILE_PROBLEMS[error.code ?? '']
+  throw problem === undefined ? error : new OperatorError(`${place} cannot be used: ${problem} (${error.code}).`)
 }
 
 export async function backUp(destination: string): Promise<number> {
   const config = readConfig()
   requireInstallation(config, 'of the installation to back up')
-  return withDatabase(async ({ connection }) => {
-    const store = await openPlace(config, destination, false)
+  return withDatabase(async ({ db, connection }) => {
+    if ((await listApplied(db)) === null)
+      throw new OperatorError(
+        'The database has no tables, so there is nothing to back up; check DATABASE_URL or DATA_DIR.',
+      )
+    const store = await openPlace(config, destination, false).catch(explainFiles(destination))
     const manifest = await takeBackup({
       connection,
       blobs: openBlobs(config, RUN_PATIENCE_MS),
       store,
       name: destination,
       say,
-    })
+    }).catch(explainFiles(destination))
     const { gone } = manifest.blobs
     for (const key of gone) say(`deleted before it was copied: ${key}`)
     const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0)

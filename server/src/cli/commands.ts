@@ -2,7 +2,7 @@
 import { cleanBlock } from '../client/clean.ts'
 import { Interrupted, isExpected, UsageError } from '../errors.ts'
 import { clientCommands } from './client-commands.ts'
-import { type Command, readCommand, usageOf } from './usage.ts'
+import { type Command, HELP, readCommand, usageOf } from './usage.ts'
 
 const MANIFEST_CHECK = `Exit code 0: every manifest runs whole. 1: one runs in part, not at all, or cannot be read.
 
@@ -195,6 +195,11 @@ export async function runCommand(args: string[]): Promise<number> {
   }
   if (first === '--version' || first === '-v') {
     console.log((await import('../version.ts')).VERSION)
+    return 0
+  }
+  const family = commands.filter(({ name }) => name.startsWith(`${first} `))
+  if (family.length > 0 && HELP.includes(args[1]!)) {
+    console.log(`Usage: sluice ${first} <command>\n\n${listOf(family)}`)
     return 0
   }
   try {

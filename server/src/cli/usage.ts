@@ -35,7 +35,7 @@ export const usageOf = ({ name, parameters = [], options = {}, flags = [], alias
   ].join(' ')
 }
 
-const HELP = ['--help', '-h']
+export const HELP = ['--help', '-h']
 
 /** `values` is null if only the usage was requested. */
 export async function readCommand(

@@ -116,6 +116,16 @@ test('a command with --help does nothing else', async () => {
   assert.match(stdout, /^sluice admin reset-password EMAIL: set a new password/)
 })
 
+test('--help after the first of two words lists the commands that begin with it', async () => {
+  const { code, stdout } = await sluice(['admin', '--help'])
+  assert.equal(code, 0)
+  assert.match(stdout, /^Usage: sluice admin <command>$/m)
+  assert.deepEqual(
+    [...stdout.matchAll(/^ {2}(\w+)/gm)].map(([, word]) => word),
+    Array(5).fill('admin'),
+  )
+})
+
 test('without a given password nothing is changed', async () => {
   for (const input of [undefined, '', '\n', '  \nCorrect-horse-1\n']) {
     const command = runSluice(['admin', 'reset-password', 'a@example.com'], environment(folder), input)

@@ -1,10 +1,11 @@
 /** The operator's commands on a database: accounts, what is wrong, backup, restore. */
 import assert from 'node:assert/strict'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
-import { cloneDatabase } from '../harness/database.ts'
+import { cloneDatabase, createEmptyDatabase } from '../harness/database.ts'
+import { startS3Server } from '../harness/s3-server.ts'
 import { databaseSettings, environment, makeDataDir, runSluice } from '../harness/service.ts'
 
 const folder = makeDataDir()
@@ -88,6 +89,39 @@ test('doctor looks at every part, and says what to do about what is wrong', asyn
   assert.match(away.stdout, /PROBLEM +database .*cannot be used/)
   assert.match(away.stdout, /ok +disk/)
   assert.doesNotMatch(away.stdout + away.stderr, /secret/)
+
+  const nowhere = await sluice(['doctor'], { TMPDIR: `${folder}/missing` })
+  assert.match(nowhere.stdout, /PROBLEM +disk +The folder for temporary files, .*missing, cannot be used/)
+})
+
+test('what a backup cannot read or write is one sentence', async () => {
+  const refuse = async (place: string, more: Record<string, string>, sentence: RegExp) => {
+    const { code, stderr } = await sluice(['backup', place], more)
+    assert.equal(code, 1)
+    assert.match(stderr, sentence)
+    assert.equal(stderr.trim().split('\n').length, 1, stderr)
+  }
+  writeFileSync(path.join(folder, 'file'), '')
+  await refuse(
+    path.join(folder, 'file/backup'),
+    {},
+    /file\/backup cannot be used: part of its path is a file \(ENOTDIR\)\.$/m,
+  )
+  const empty = await createEmptyDatabase()
+  try {
+    await refuse(path.join(folder, 'unused'), databaseSettings(empty.connection), /^The database has no tables/)
+  } finally {
+    await empty.drop()
+  }
+  const store = await startS3Server()
+  try {
+    const { endpoint: S3_ENDPOINT, region: S3_REGION } = store
+    const { accessKeyId: S3_ACCESS_KEY_ID, secretAccessKey: S3_SECRET_ACCESS_KEY } = store
+    const keys = { S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY }
+    await refuse('s3://none/backup', keys, /^The bucket 'none' of s3:\/\/none\/backup does not exist/)
+  } finally {
+    await store.close()
+  }
 })
 
 test('backup and restore move an installation to another database; neither restore nor restored runs beside a role', async () => {

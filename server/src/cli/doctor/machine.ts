@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { findFreeBytes, KEPT_FREE_BYTES } from '../../blobs/disk-space.ts'
 import type { Config } from '../../config/config.ts'
 import { VERSION } from '../../version.ts'
+import { requireTemporaryFolder } from '../temporary-folder.ts'
 import { type Finding, lookAt, ok, problem, warning } from './finding.ts'
 
 const LITTLE_BYTES = 2 * 1024 ** 3
@@ -13,6 +14,10 @@ const ASK_MS = 10_000
 
 export const lookAtMachine = async (config: Config): Promise<Finding[]> => [
   ...lookAtDisk(config),
+  ...(await lookAt('disk', 'No role starts without it.', async () => {
+    requireTemporaryFolder()
+    return []
+  })),
   ...(await lookAtVersions(config)),
 ]
 
