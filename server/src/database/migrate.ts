@@ -47,7 +47,10 @@ export async function migrate(
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<number> {
   const migrations = (await readMigrations()).filter(({ number }) => number <= upTo)
-  if (await isCurrent(db, migrations)) return 0
+  const current = await isCurrent(db, migrations).catch(async (error: Error) => {
+    throw isDatabaseError(error, NO_PRIVILEGE) ? await explainUnreadable(db, error) : error
+  })
+  if (current) return 0
   let applied = 0
   for (const migration of migrations) applied += await applyWhenFree(db, migration, onWait)
   await refuseNewer(db, migrations)
@@ -106,6 +109,14 @@ async function explainMissingRight(db: Queryable, { name }: Migration, error: Er
       : `GRANT USAGE, CREATE ON SCHEMA ${schema} TO ${role};`
   return new OperatorError(
     `The database user ${role} may not apply migration ${name} (${error.message}); as a superuser or the owner of the database run: ${help}`,
+  )
+}
+
+/** The owner has migrated, and not given the role of the processes its rights yet. */
+async function explainUnreadable(db: Queryable, error: Error): Promise<OperatorError> {
+  const who = await db.first<{ role: string }>(sql`SELECT quote_ident(current_user) AS role`)
+  return new OperatorError(
+    `The database user ${who!.role} may not use the tables (${error.message}); as their owner run the GRANT statements of docs/operations.md, 'Rights in the database', for it.`,
   )
 }
 

@@ -102,6 +102,15 @@ test('a missing privilege is one sentence with the GRANT that helps', () =>
         assert.match(error.message, new RegExp(`GRANT USAGE, CREATE ON SCHEMA public TO ${role};`))
         return true
       })
+      await migrate(db)
+      await assert.rejects(migrate(guest), (error) => {
+        assert.ok(error instanceof OperatorError)
+        assert.match(
+          error.message,
+          new RegExp(`^The database user ${role} may not use the tables \\(.*schema_migrations\\)`),
+        )
+        return true
+      })
     } finally {
       await guest.close()
       await db.execute(script(`DROP ROLE ${role}`))
