@@ -5,8 +5,8 @@ import { nearest } from '../nearest.ts'
 import type { ConnectionName } from './current.ts'
 import { type Problem, pointerTo } from './problems.ts'
 
-const SIDES = ['source', 'destination'] as const
-type Side = (typeof SIDES)[number]
+export const SIDES = ['source', 'destination'] as const
+export type Side = (typeof SIDES)[number]
 
 /** What stands in the place of a connector that was deleted. Nothing can have this name: it is blank. */
 const DELETED = ' '

@@ -2,6 +2,8 @@
  * Everything that is wrong with an object, once something is. Carrying out stops at the first check that fails, and leaves out
  * what refers to an object with a problem; a person wants to correct all of it at once.
  */
+import { findSizeFault } from '../connections/config-size.ts'
+import { requireKeptInPlace, type SecretRules } from '../connections/kept-secrets.ts'
 import { MISSING_SECRET } from '../connections/masks.ts'
 import { loadReferences, wantedBy } from '../connections/references.ts'
 import { findSavedFaults } from '../connections/saved-connectors.ts'
@@ -10,13 +12,14 @@ import { type Fields, isObject } from '../connectors/settings/settings.ts'
 import type { Queryable } from '../database/database.ts'
 import { AppError } from '../errors.ts'
 import { inspectConfig } from '../pipelines/config.ts'
+import type { PipelineConfig } from '../pipelines/config-shape.ts'
 import type { Stores } from '../pipelines/pipelines.ts'
 import { checkSchedule, findTimezoneFault } from '../pipelines/schedule.ts'
 import { type Actor, forbidden } from '../tenancy/actor.ts'
 import { can } from '../tenancy/permissions.ts'
 import type { ChangedField } from './compare.ts'
-import { namesIn, toIds } from './connection-names.ts'
-import type { ConnectionName, Current } from './current.ts'
+import { namesIn, SIDES, type Side, toIds } from './connection-names.ts'
+import type { ConnectionName, Current, CurrentPipeline } from './current.ts'
 import { type Failed, failedConnection, failedDomain, failedSource } from './failed.ts'
 import type { Action } from './plan.ts'
 import { type Problem, pointerTo, readFaults } from './problems.ts'
@@ -75,6 +78,8 @@ async function findInConnection(
   if (type !== 'source' && type !== 'destination') return []
   if (typeof connector_name !== 'string' || !changes('config') || !can(actor, 'connectors:write')) return []
   if (type === 'source' && failed.has(failedSource(connector_name))) return []
+  const size = findSizeFault(config, 'config')
+  if (size !== null) return readFaults(size, object, at)
   const stored = current.connections.find((each) => each.type === type && each.name === name)
   const { value, missing } = restoreKnown(
     config,
@@ -96,7 +101,7 @@ async function findInPipeline(
   place: Place,
   changes: (path: string) => boolean,
 ): Promise<Problem[]> {
-  const { actor, domainIds, failed } = given
+  const { actor, domainIds, failed, current } = given
   const { domain, config } = place.object
   const name = typeof domain === 'string' ? domain.trim() : null
   const isUnknown = name !== null && !domainIds.has(name)
@@ -106,13 +111,17 @@ async function findInPipeline(
   ]
   const problems = readFaults(faults.join('\n'), place.object, place.at)
   if (!changes('config') || !isObject(config)) return problems
-  // What is said of a config may depend on the saved connections that it names.
-  if (!can(actor, 'pipelines:write', name === null ? null : (domainIds.get(name) ?? null))) {
+  const size = findSizeFault(config, 'config')
+  if (size !== null) return [...problems, ...readFaults(size, place.object, place.at)]
+  const stored = current.pipelines.find((pipeline) => pipeline.name === place.object.name)
+  const concerned = [name === null ? null : (domainIds.get(name) ?? null), ...(stored ? [stored.domain_id] : [])]
+  // What is said of a config may depend on the saved connections that it names, and on the secrets that it keeps.
+  if (!concerned.every((domainId) => can(actor, 'pipelines:write', domainId))) {
     if (isUnknown) return problems
     const { message } = forbidden('pipelines:write', actor)
     return [...problems, { pointer: pointerTo(...place.at), message, forbidden: true }]
   }
-  return [...problems, ...(await findInConfig(given, place, config))]
+  return [...problems, ...(await findInConfig(given, place, config, stored?.config ?? null))]
 }
 
 function findTimeFaults({ schedule, timezone }: Fields, changes: (path: string) => boolean): string[] {
@@ -133,9 +142,10 @@ function findTimeFaults({ schedule, timezone }: Fields, changes: (path: string) 
 const UNKNOWN = '00000000-0000-0000-0000-000000000000'
 
 async function findInConfig(
-  { tx, stores, actor, current, failed, connections }: Surroundings,
+  { tx, stores, actor, failed, connections }: Surroundings,
   { object, at }: Place,
   config: Fields,
+  stored: CurrentPipeline['config'],
 ): Promise<Problem[]> {
   const named = toIds(config, connections, [...at, 'config'])
   const pointer = (...steps: string[]) => pointerTo(...at, 'config', ...steps)
@@ -146,8 +156,10 @@ async function findInConfig(
   const source = isObject(config.source) ? config.source.name : undefined
   if (typeof source === 'string' && failed.has(failedSource(source))) excused.push(pointer('source', 'name'))
   const unnamed = named.problems.filter((problem) => !excused.includes(problem.pointer))
-  const stored = current.pipelines.find(({ name }) => name === object.name)?.config
-  const { value, missing } = restoreKnown(withSides(named.config), stored, [...at, 'config'])
+  const sided = withSides(named.config)
+  const moved = stored === null ? [] : findMovedSecrets(stores.config, sided, stored)
+  const kept = { ...stored, ...Object.fromEntries(moved.map(({ side }) => [side, undefined])) }
+  const { value, missing } = restoreKnown(sided, kept, [...at, 'config'])
   const references = await loadReferences(tx, actor.organization_id, wantedBy(value))
   const { faults } = inspectConfig(value, references, stores.box, stores.config)
   const hidden = [
@@ -156,9 +168,24 @@ async function findInConfig(
   ]
   return [
     ...unnamed,
-    ...missing,
+    ...moved.flatMap(({ fault }) => readFaults(fault, object, at)),
+    ...missing.filter((problem) => !moved.some(({ side }) => problem.pointer.startsWith(pointer(side)))),
     ...except([...hidden, ...missing.map((problem) => problem.pointer)], readFaults(faults.join('\n'), object, at)),
   ]
+}
+
+/** Sides whose masks do not stand for what is stored: a check that another connector makes could tell the secret. */
+function findMovedSecrets(rules: SecretRules, given: Fields, stored: PipelineConfig): { side: Side; fault: string }[] {
+  return SIDES.flatMap((side) => {
+    try {
+      const change = { incoming: given[side], stored: stored[side], path: `config.${side}` }
+      requireKeptInPlace(rules, { kind: side, connector_name: stored[side].name }, change)
+      return []
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      return [{ side, fault: error.message }]
+    }
+  })
 }
 
 function withSides(config: Fields): Fields {
@@ -169,8 +196,10 @@ function withSides(config: Fields): Fields {
   return { ...config, ...Object.fromEntries(sides) }
 }
 
-const except = (pointers: readonly string[], problems: readonly Problem[]): Problem[] =>
-  problems.filter(({ pointer }) => !pointers.includes(pointer))
+function except(pointers: readonly string[], problems: readonly Problem[]): Problem[] {
+  const hidden = new Set(pointers)
+  return problems.filter(({ pointer }) => !hidden.has(pointer))
+}
 
 /** Masks replaced by what is stored. One that stands for nothing is a problem, and stays. */
 function restoreKnown(

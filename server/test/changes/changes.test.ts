@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { sql } from '../../src/database/database.ts'
 import { type CallOptions, type Person, registerOrganization, startApp } from '../harness/app.ts'
 import { manifestText, sourceCode } from '../tenancy/things.ts'
-import { addOrganization } from '../tenancy/world.ts'
+import { addOrganization, createWorld } from '../tenancy/world.ts'
 
 const app = await startApp()
 const { db } = app.services
@@ -445,6 +445,51 @@ test('with secrets that are written but never read, a secret that is sent counts
   assert.deepEqual((await call({ connections: [shop({ password: '********' })] }, true)).body.changes, [])
   const moved = await call({ connections: [shop({ password: '********', host: 'evil.example.com' })] }, true)
   assert.match(moved.body.problems[0].message, /cannot change while a stored secret is kept/)
+})
+
+test('no secret is told by what is wrong with an object: only who may read it keeps it, and only where it is', async () => {
+  const secret = 'correct-horse-battery'
+  const inline = (source: object, more: object = {}) => ({
+    name: 'victim',
+    config: { source, destination: { name: 'sqlite', config: { table: 'x' } } },
+    ...more,
+  })
+  const settings = { host: 'db.example.com', database: 'shop', user: 'reader', password: secret }
+  const victim = inline({ name: 'postgres', stream: 'public.orders', config: settings })
+  // The fault of a choice repeats what was given.
+  const choice = `from typing import Literal\nfrom svc.source.models import SourceConfig\n${sourceCode}`.replace(
+    'class Numbers(AbstractSource):',
+    'class Settings(SourceConfig):\n    password: Literal["x"]\n\n\nclass Numbers(AbstractSource):\n    config_class = Settings',
+  )
+  const sources = [{ source_name: 'numbers', name: 'Numbers', code: choice }]
+  const asked = (more: object = {}) =>
+    inline({ name: 'numbers', stream: 'numbers', config: { password: '********' } }, more)
+  const nowhere = { destination: { connection: 'none' } }
+
+  const strict = await startApp({ SECRETS: 'write_only' })
+  const owner = await addOrganization(strict)
+  const call = (objects: object, dry_run = true) =>
+    strict.call('POST', '/api/changes', { as: owner, body: { objects, dry_run } })
+  assert.equal((await call({ sources, pipelines: [victim] }, false)).status, 200)
+  for (const pipeline of [
+    asked(),
+    asked({ nam: 'malformed' }),
+    { ...asked(), config: { ...asked().config, ...nowhere } },
+  ]) {
+    const { text, body } = await call({ sources, pipelines: [pipeline] })
+    assert.ok(!text.includes(secret), text)
+    assert.match(messagesOf(body).join('\n'), /config\/source\/\S+: cannot change while a stored secret is kept/)
+  }
+
+  // Where those who may write read secrets, a viewer who writes in one domain has those of the others told neither.
+  const world = await createWorld(app)
+  await apply(world.people.owner, { sources, pipelines: [{ ...victim, domain: 'Elsewhere' }] })
+  for (const more of [{}, { nam: 'malformed' }]) {
+    const pipeline = { ...asked({ domain: 'Shared', ...more }), config: { ...asked().config, ...nowhere } }
+    const { text, body } = await send(world.as('raised')!, { objects: { pipelines: [pipeline] }, dry_run: true })
+    assert.ok(!text.includes(secret), text)
+    assert.match(messagesOf(body).join('\n'), /pipelines\/0: You do not have the permission pipelines:write/)
+  }
 })
 
 test('the schemas of the files are public', async () => {
