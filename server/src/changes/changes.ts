@@ -24,7 +24,7 @@ import type { Doubtful } from './diagnose.ts'
 import { attachEffects, describeEffects, findAffected, lookAhead } from './effects.ts'
 import { markFailed } from './failed.ts'
 import { type Action, findSteps, type Step } from './plan.ts'
-import { type Problem, pointerTo, publish, readFaults, refuseAll } from './problems.ts'
+import { MAX_PROBLEMS, type Problem, pointerTo, publish, readFaults, refuseAll } from './problems.ts'
 import { askSources, findQuestions, type Question, type SchemaOutlook } from './schemas.ts'
 import { type DesiredObjects, frameOf, KINDS, type Kind, wordOf } from './shape.ts'
 
@@ -216,6 +216,8 @@ function readObjects(given: ChangesInput['objects']): {
   const malformed: Doubtful[] = []
   const read = (kind: Kind) =>
     (given[kind] ?? []).map((object, index) => {
+      // What follows so many problems is not told, so it is not looked for either.
+      if (problems.length >= MAX_PROBLEMS) return null
       const at = ['objects', kind, index]
       const faults = findSettingsFaults(frameOf[kind], object, '').map((fault) => fault.replace(/^\./, ''))
       problems.push(...readFaults(faults.join('\n'), object, at))

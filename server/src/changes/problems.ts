@@ -1,5 +1,5 @@
 /** What is wrong with the objects of a request: all of it at once, each with a JSON pointer to its place. */
-import { isObject } from '../connectors/settings/settings.ts'
+import { type Fields, isObject } from '../connectors/settings/settings.ts'
 import { AppError } from '../errors.ts'
 
 export interface Problem {
@@ -27,7 +27,7 @@ export const pointerTo = (...steps: (string | number)[]): string =>
 export function readFaults(text: string, object: unknown, at: readonly (string | number)[]): Problem[] {
   return text
     .replaceAll('saved_connector_id', 'connection')
-    .split('\n')
+    .split('\n', MAX_PROBLEMS)
     .filter((line) => line.trim() !== '')
     .map((line) => readFault(line, object, at))
 }
@@ -39,8 +39,12 @@ function readFault(line: string, object: unknown, at: readonly (string | number)
   return { pointer: pointerTo(...at, ...steps), message: line.slice(colon + 2) }
 }
 
+/** A longer path is not looked for. */
+const LONGEST_PATH = 500
+
 /** The steps of a path like `config.columns.rename.a.b[0]`. Names may contain dots, so the object decides; null: not a path. */
 function walk(root: unknown, path: string): (string | number)[] | null {
+  if (path.length > LONGEST_PATH) return null
   const steps: (string | number)[] = []
   let value = root
   let rest = path
@@ -52,10 +56,8 @@ function walk(root: unknown, path: string): (string | number)[] | null {
       rest = rest.slice(index[0].length).replace(/^\./, '')
       continue
     }
-    const known = (isObject(value) ? Object.keys(value) : [])
-      .filter((name) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
-      .sort((a, b) => b.length - a.length)[0]
-    if (known === undefined) {
+    const known = isObject(value) ? findLongestName(value, rest) : null
+    if (known === null) {
       // What is missing is named all the same; a sentence that has a colon is not a path.
       if (steps.length === 0 && !/^[a-z_]+$/.test(rest)) return null
       return /\s/.test(rest) ? null : [...steps, ...rest.split(/[.[\]]+/).filter((part) => part !== '')]
@@ -65,6 +67,15 @@ function walk(root: unknown, path: string): (string | number)[] | null {
     rest = rest.slice(known.length).replace(/^\./, '')
   }
   return steps
+}
+
+/** By the places where a name may end: there may be thousands of names, and as many faults. */
+function findLongestName(value: Fields, path: string): string | null {
+  for (let end = path.length; end >= 0; end--) {
+    const isEnd = end === path.length || path[end] === '.' || path[end] === '['
+    if (isEnd && Object.hasOwn(value, path.slice(0, end))) return path.slice(0, end)
+  }
+  return null
 }
 
 /** What a change threw, where it is the caller's to correct; anything else is thrown again. */

@@ -492,6 +492,24 @@ test('no secret is told by what is wrong with an object: only who may read it ke
   }
 })
 
+test('a hundred thousand mistakes are told as fast as a thousand', async () => {
+  const owner = await addOrganization(app)
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]))
+  const source = { name: 'dummy', stream: 'creatures', config: many(16_000) }
+  const pipelines = [
+    { name: 'a', config: { ...incremental(), source } },
+    { name: 'b', config: incremental(), ...many(100_000) },
+  ]
+  const started = performance.now()
+  const { problems } = await plan(owner, { pipelines })
+  assert.equal(problems.length, 1000)
+  assert.ok(performance.now() - started < 5000, `took ${performance.now() - started} ms`)
+  const alone = await plan(owner, { pipelines: pipelines.slice(0, 1) })
+  assert.equal(alone.problems[0].pointer, '/objects/pipelines/0/config/source/config/k0')
+  assert.equal(alone.problems.length, 1000)
+  assert.ok(performance.now() - started < 10_000, `took ${performance.now() - started} ms`)
+})
+
 test('the schemas of the files are public', async () => {
   for (const name of ['pipeline', 'connection', 'source', 'domains']) {
     const answer = await app.call('GET', `/schemas/${name}.json`)

@@ -97,6 +97,9 @@ function inspectUnion(node: Node, value: unknown, path: string, faults: string[]
   else faults.push(`${path}: must be ${members.map(describeKind).join(' or ')}, not ${show(value)}${hint(node)}`)
 }
 
+/** Comparing names takes time, and somebody may send a hundred thousand. */
+const MOST_HINTS = 100
+
 function inspectObject(node: Node, value: unknown, path: string, faults: string[]): void {
   if (!isObject(value)) {
     faults.push(`${path}: must be an object, not ${show(value)}`)
@@ -110,7 +113,7 @@ function inspectObject(node: Node, value: unknown, path: string, faults: string[
     } else if (isObject(node.additionalProperties)) {
       inspect(node.additionalProperties as Node, child, field, faults)
     } else if (node.additionalProperties !== true) {
-      faults.push(`${field}: unknown field${hintAtKnown(name, Object.keys(known))}`)
+      faults.push(`${field}: unknown field${faults.length < MOST_HINTS ? hintAtKnown(name, Object.keys(known)) : ''}`)
     }
   }
   for (const name of node.required ?? []) {
@@ -226,14 +229,16 @@ export function findOverrideFaults(schema: TSchema, override: unknown, path: str
   if (!isObject(override)) return [`${path}: must be an object, not ${show(override)}`]
   const known = (schema as Node).properties ?? {}
   const open = Object.keys(known).filter((name) => known[name]!.override && !known[name]!.secret)
-  return Object.keys(override).flatMap((name) => {
+  return Object.keys(override).flatMap((name, index) => {
     if (open.includes(name)) {
       const faults: string[] = []
       inspect(known[name]!, override[name], `${path}.${name}`, faults)
       return faults
     }
     if (!Object.hasOwn(known, name))
-      return [`${path}.${name}: unknown field${guess(name, open) || listKnown(Object.keys(known))}`]
+      return [
+        `${path}.${name}: unknown field${(index < MOST_HINTS && guess(name, open)) || listKnown(Object.keys(known))}`,
+      ]
     const allowed = open.length === 0 ? 'nothing can be' : `only ${list(open)} can be`
     return [`${path}.${name}: is set by the saved connector; ${allowed} overridden in the pipeline`]
   })
