@@ -298,6 +298,15 @@ config:
   )
 })
 
+test('a text of many lines of another kind takes no longer than any other', () => {
+  const object = { name: 'a', config: { query: 'a\u2028'.repeat(100_000) } }
+  const started = performance.now()
+  assert.ok(
+    updateObject(toYaml(object, 'x'), { ...object, config: { ...object.config, more: 1 } })?.includes('more: 1'),
+  )
+  assert.ok(performance.now() - started < 5000, `took ${performance.now() - started} ms`)
+})
+
 /** As an export gives them. */
 const escapeConfigs = (objects: object) =>
   Object.fromEntries(
@@ -329,7 +338,10 @@ test('nothing is written through a link, and links are not read', async () => {
     writeFolder(folder, new Map([['connections/a.yaml', 'name: a\n']])),
     /connections is not a folder but a link/,
   )
-  assert.deepEqual(readdirSync(outside), ['victim'])
+  // Nor is what is behind a link said to be left, which would have it removed.
+  writeFileSync(path.join(outside, 'other.yaml'), 'untouched')
+  assert.deepEqual((await writeFolder(folder, new Map([['pipelines/a.yaml', 'name: a\n']]))).left, [])
+  assert.deepEqual(readdirSync(outside).sort(), ['other.yaml', 'victim'])
   symlinkSync(path.join(outside, 'victim'), path.join(folder, 'pipelines/b.yaml'))
   const { problems } = await readFolder(folder, nobody)
   assert.deepEqual(

@@ -186,7 +186,8 @@ function styleOf(text: string): { indent: number; indentSeq: boolean; flowCollec
   const indent = /^( {2,8})[^\s#-]/m.exec(text)?.[1]?.length ?? 2
   return {
     indent: indent > 4 ? 2 : indent,
-    indentSeq: !/^( *)[^\s#-][^\n]*:[ \t]*\r?\n\1- /m.test(text),
+    // Without the flag m: its lines also end with U+2028, and one that has many of them would be read once for each.
+    indentSeq: !/(?:^|\n)( *)[^\s#-][^\n]*:[ \t]*\r?\n\1- /.test(text),
     flowCollectionPadding: !/(: |- |, )[{[][^\s\]}]/.test(text),
   }
 }

@@ -63,6 +63,7 @@ async function replace(place: string, name: string, text: string): Promise<boole
 async function findOthers(folder: string, files: Files): Promise<string[]> {
   const others: string[] = []
   for (const name of FOLDERS) {
+    if (!(await lstat(path.join(folder, name)).catch(() => null))?.isDirectory()) continue
     const entries = await readdir(path.join(folder, name), { withFileTypes: true }).catch(() => [])
     for (const entry of entries)
       if (entry.isFile() && ENDINGS[name].test(entry.name) && !files.has(`${name}/${entry.name}`))
