@@ -10,8 +10,8 @@ Example:
   sluice manifest check manifest.yaml
   sluice manifest check --json connectors/*/manifest.yaml`
 
-const WORKER_ONCE = `--once takes one run, sees it through and exits; if there is none within ten seconds, it exits. The exit code is 0
-in both cases, also if the run failed: its status and log say so. --class takes a run that asked for a pod of that class, which
+const WORKER_ONCE = `--once takes one run, sees it through and exits; if there is none, it exits at once, or after ten
+seconds while others of its class are executed. The exit code is 0 in all cases, also if the run failed: its status and log say so. --class takes a run that asked for a pod of that class, which
 must be one of POD_CLASSES; without it, one that does not ask for a pod.
 
 Example:

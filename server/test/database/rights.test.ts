@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { type ConnectionSettings, connectDatabase, script, sql } from '../../src/database/database.ts'
 import { migrate } from '../../src/database/migrate.ts'
 import { requireDatabase } from '../../src/database/requirements.ts'
+import { isQueueEmpty } from '../../src/runs/claim.ts'
 import { cleanUpHourly, cleanUpOften } from '../../src/scheduler/cleanup.ts'
 import { scheduleDuePipelines } from '../../src/scheduler/due-pipelines.ts'
 import { createEmptyDatabase } from '../harness/database.ts'
@@ -48,6 +49,7 @@ test('a role that may only read and write rows runs everything on a migrated dat
   await scheduleDuePipelines(db.control, box, log)
   await cleanUpOften(engine.services)
   await cleanUpHourly(engine.services)
+  assert.equal(await isQueueEmpty(db, 'large'), true)
   await assert.rejects(db.execute(script('CREATE TABLE more (id int)')), /permission denied/)
   await assert.rejects(db.execute(script('DROP TABLE runs')), /must be owner/)
 })
