@@ -1,4 +1,5 @@
 /** Carries out the steps of a plan inside of one transaction, with the functions that single requests use. */
+import { setImmediate } from 'node:timers/promises'
 import type { ValidationResult } from '../cell/validate.ts'
 import {
   deleteCustomSource,
@@ -68,6 +69,8 @@ export async function carryOut(tx: Queryable, given: Given, steps: readonly Step
   }
   for (const doubt of doubtful) {
     if (problems.length >= MAX_PROBLEMS) break
+    // Not all of them ask the database for something, and other requests wait.
+    await setImmediate()
     problems.push(...(await findAllProblems(work, doubt)))
   }
   for (const step of steps.filter(({ action }) => action === 'delete').reverse())

@@ -23,7 +23,7 @@ import type { ConnectionName, Current, CurrentPipeline } from './current.ts'
 import { type Failed, failedConnection, failedDomain, failedSource } from './failed.ts'
 import type { Action } from './plan.ts'
 import { type Problem, pointerTo, readFaults } from './problems.ts'
-import type { Kind } from './shape.ts'
+import { type Kind, LONGEST_SCHEDULE, LONGEST_TIMEZONE } from './shape.ts'
 
 /** An object of the request that has a problem, or may have one. */
 export interface Doubtful {
@@ -124,11 +124,12 @@ async function findInPipeline(
   return [...problems, ...(await findInConfig(given, place, config, stored?.config ?? null))]
 }
 
+/** What is too long is reported for that already, and comparing it with all time zones takes seconds. */
 function findTimeFaults({ schedule, timezone }: Fields, changes: (path: string) => boolean): string[] {
-  const zone = typeof timezone === 'string' ? timezone : null
+  const zone = isTextUpTo(LONGEST_TIMEZONE, timezone) ? timezone : null
   const zoneFault = zone === null || !changes('timezone') ? null : findTimezoneFault(zone)
   const faults = zoneFault === null ? [] : [`timezone: ${zoneFault}`]
-  if (typeof schedule !== 'string' || schedule.trim() === '' || !changes('schedule')) return faults
+  if (!isTextUpTo(LONGEST_SCHEDULE, schedule) || schedule.trim() === '' || !changes('schedule')) return faults
   try {
     checkSchedule(schedule.trim(), zoneFault === null ? zone : null, new Date())
     return faults
@@ -137,6 +138,9 @@ function findTimeFaults({ schedule, timezone }: Fields, changes: (path: string) 
     return [...faults, error.message]
   }
 }
+
+const isTextUpTo = (longest: number, value: unknown): value is string =>
+  typeof value === 'string' && value.length <= longest
 
 /** Stands for a saved connector that is not known: its side is checked as far as that goes. */
 const UNKNOWN = '00000000-0000-0000-0000-000000000000'

@@ -60,12 +60,18 @@ export const sourceFrame = Type.Object(
   closed,
 )
 
+export const LONGEST_SCHEDULE = 200
+export const LONGEST_TIMEZONE = 100
+
 export const pipelineFrame = Type.Object(
   {
     name: name('Its name.'),
     domain: nullable(LONGEST_NAME, 'The name of its domain. Default: none.'),
-    schedule: nullable(200, 'Cron with five fields: minute, hour, day, month, weekday. Default: manual runs only.'),
-    timezone: nullable(100, 'IANA name such as Europe/Berlin. Default: UTC.'),
+    schedule: nullable(
+      LONGEST_SCHEDULE,
+      'Cron with five fields: minute, hour, day, month, weekday. Default: manual runs only.',
+    ),
+    timezone: nullable(LONGEST_TIMEZONE, 'IANA name such as Europe/Berlin. Default: UTC.'),
     enabled: Type.Optional(Type.Boolean({ description: 'Whether the schedule starts runs. Default: true.' })),
     config: Type.Object(
       { source: anyObject, destination: anyObject },

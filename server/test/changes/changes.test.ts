@@ -504,6 +504,12 @@ test('a hundred thousand mistakes are told as fast as a thousand', async () => {
   const { problems } = await plan(owner, { pipelines })
   assert.equal(problems.length, 1000)
   assert.ok(performance.now() - started < 5000, `took ${performance.now() - started} ms`)
+  // Nor is what is too long compared with every time zone.
+  const long = { name: 'c', config: incremental(), timezone: 'A'.repeat(4_000_000), schedule: '1,'.repeat(4_000_000) }
+  assert.deepEqual(messagesOf(await plan(owner, { pipelines: [long] })).sort(), [
+    '/objects/pipelines/0/schedule: must have at most 200 characters',
+    '/objects/pipelines/0/timezone: must have at most 100 characters',
+  ])
   const alone = await plan(owner, { pipelines: pipelines.slice(0, 1) })
   assert.equal(alone.problems[0].pointer, '/objects/pipelines/0/config/source/config/k0')
   assert.equal(alone.problems.length, 1000)
