@@ -79,7 +79,9 @@ async function makePipelines(db: Database): Promise<void> {
 async function fillQueue(db: Database, key: string, runs: number): Promise<void> {
   const box = createSecretBox([key])
   // What the last workers handed over when they were stopped.
-  await db.execute(sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status IN ('pending', 'running')`)
+  await db.execute(
+    sql`UPDATE runs SET status = 'cancelled', finished_at = now() WHERE status IN ('pending', 'running')`,
+  )
   const pipelines = await db.query<{ id: string; organization_id: string }>(
     sql`SELECT id, organization_id FROM pipelines`,
   )
