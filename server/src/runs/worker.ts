@@ -94,7 +94,12 @@ export async function startWorker(services: WorkerServices, share: Share = SHARE
     setInterval(leases.stopExpiring, Math.min(1000, leaseMs / 10)),
   ]
   if (!wakeUps.listening()) lookNow()
-  const nothing = share.once ? whenNothingCame(slots, () => isQueueEmpty(db.control, share.podClass)) : null
+  const isEmpty = () =>
+    isQueueEmpty(db.control, share.podClass).catch((error: Error) => {
+      log.warn({ err: error }, 'the depth of the queue cannot be read; waiting a while for a run')
+      return false
+    })
+  const nothing = share.once ? whenNothingCame(slots, isEmpty) : null
 
   return {
     done: share.once ? Promise.race([slots.sawOneThrough, nothing!.promise]) : new Promise(() => {}),
@@ -119,10 +124,7 @@ function whenNothingCame(slots: Slots, isEmpty: () => Promise<boolean>): { promi
     if (!slots.hasBegun()) resolve()
   }
   const timer = setTimeout(end, ONE_RUN_WITHIN_MS)
-  isEmpty().then(
-    (empty) => empty && end(),
-    () => {},
-  )
+  void isEmpty().then((empty) => empty && end())
   return { promise, stop: () => clearTimeout(timer) }
 }
 
