@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
 import { openShared, skipWithoutChromium } from '../harness/browser.ts'
 import { makeDataDir, root, type Service, startService } from '../harness/service.ts'
@@ -43,14 +44,18 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
+  const get = <T>(address: string) => send<T>('GET', address)
   const post = <T = { id: string }>(address: string, body: object = {}) => send<T>('POST', address, body)
   const put = (address: string, body: object) => send('PUT', address, body)
 
-  async function send<T>(method: string, address: string, body: object): Promise<T> {
+  async function send<T>(method: string, address: string, body?: object): Promise<T> {
     const response = await fetch(service.url + address, {
       method,
-      headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
-      body: JSON.stringify(body),
+      headers: {
+        ...(body && { 'content-type': 'application/json' }),
+        ...(token && { authorization: `Bearer ${token}` }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
     })
     assert.ok(response.ok, `${address}: ${response.status} ${await response.clone().text()}`)
     return (await response.json()) as T
@@ -106,6 +111,8 @@ describe('somebody on call', { skip: skipWithoutChromium || built }, () => {
       const { id } = await post('/api/pipelines', { name, config })
       await post(`/api/pipelines/${id}/run`)
     }
+    // The page shows what was so when it was opened.
+    while ((await get<{ open_incidents: number }>(`/api/alerts/${alert.id}`)).open_incidents < 2) await delay(50)
     await page.goto(`${service.url}/settings/alerts/${alert.id}`)
     await page.getByText('2 open').waitFor()
     await put(`/api/alerts/${alert.id}`, { quiet_hours: null })
