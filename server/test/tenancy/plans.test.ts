@@ -8,6 +8,7 @@ import { type AuditFilter, exportAuditLines, listAuditLines } from '../../src/te
 import { listDomains } from '../../src/tenancy/domains.ts'
 import { listInvitations } from '../../src/tenancy/invitations.ts'
 import { listMembers } from '../../src/tenancy/members.ts'
+import { noteStatements } from '../harness/count-pages.ts'
 import { cloneDatabase } from '../harness/database.ts'
 
 const MANY = 10_000
@@ -85,16 +86,7 @@ test('an export reads chunk after chunk by index', async () => {
 
 /** Runs a list, then has every statement of it explained, with its values and as the plan that is kept for any. */
 async function assertIndexed<T extends { rows: unknown[] }>(list: (db: Queryable) => Promise<T>): Promise<T> {
-  const statements: Statement[] = []
-  const noting = (statement: Statement) => {
-    statements.push(statement)
-    return statement
-  }
-  const result = await list({
-    query: (statement) => db.query(noting(statement)),
-    first: (statement) => db.first(noting(statement)),
-    execute: (statement) => db.execute(noting(statement)),
-  })
+  const { result, statements } = await noteStatements(db, list)
   for (const { text, values } of statements) {
     await assertNoSequentialScan({ text: `EXPLAIN (FORMAT JSON) ${text}`, values, name: '' })
     if (explainsAnyValue) await assertNoSequentialScan(script(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${text}`))
