@@ -56,6 +56,7 @@ export async function seed(
     await withoutIndexes(client, 'runs', say, () => insertRuns(client, seed, say))
     await withoutIndexes(client, 'audit_log', say, () => insertAudit(client, seed, say))
     await insertActivity(client)
+    await insertDueTimes(client)
     await client.query('COMMIT')
     say('VACUUM ANALYZE')
     await client.query('VACUUM ANALYZE')
@@ -191,3 +192,8 @@ const insertActivity = (client: pg.Client) =>
     SELECT p.id, p.organization_id, n.created_at, r.seq, r.status, r.started_at
       FROM seeded_pipelines p JOIN pipelines n ON n.id = p.id
       LEFT JOIN LATERAL (SELECT * FROM runs r WHERE r.pipeline_id = p.id ORDER BY r.seq DESC LIMIT 1) r ON true`)
+
+const insertDueTimes = (client: pg.Client) =>
+  client.query(`
+    INSERT INTO pipeline_due (pipeline_id, organization_id, next_run_at)
+    SELECT p.id, p.organization_id, p.next_run_at FROM seeded_pipelines s JOIN pipelines p ON p.id = s.id`)

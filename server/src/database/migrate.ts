@@ -7,7 +7,15 @@ import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { OperatorError } from '../errors.ts'
 import type { Database, Queryable } from './database.ts'
-import { isDatabaseError, LOCK_NOT_AVAILABLE, lockForTransaction, NO_PRIVILEGE, script, sql } from './database.ts'
+import {
+  DEADLOCK,
+  isDatabaseError,
+  LOCK_NOT_AVAILABLE,
+  lockForTransaction,
+  NO_PRIVILEGE,
+  script,
+  sql,
+} from './database.ts'
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 
@@ -63,7 +71,8 @@ async function applyWhenFree(db: Database, migration: Migration, onWait: (messag
       return await db.transaction((tx) => apply(tx, migration))
     } catch (error) {
       if (isDatabaseError(error, NO_PRIVILEGE)) throw await explainMissingRight(db, migration, error as Error)
-      if (!isDatabaseError(error, LOCK_NOT_AVAILABLE) || tries === TRIES) throw error
+      const inTheWay = isDatabaseError(error, LOCK_NOT_AVAILABLE) || isDatabaseError(error, DEADLOCK)
+      if (!inTheWay || tries === TRIES) throw error
       if (tries === 1)
         onWait(`${migration.name} waits for a lock that another session holds; trying again every second`)
       await delay(PAUSE_MS)

@@ -282,6 +282,16 @@ CREATE TABLE pipeline_activity (
 CREATE INDEX pipeline_activity_status_idx ON public.pipeline_activity USING btree (organization_id, last_run_status, created_at DESC, pipeline_id);
 CREATE INDEX pipeline_activity_time_idx ON public.pipeline_activity USING btree (organization_id, last_run_at DESC NULLS LAST, pipeline_id);
 
+CREATE TABLE pipeline_due (
+  pipeline_id uuid NOT NULL,
+  organization_id uuid NOT NULL,
+  next_run_at timestamp with time zone,
+  CONSTRAINT pipeline_due_pkey PRIMARY KEY (pipeline_id),
+  CONSTRAINT pipeline_due_pipeline_id_fkey FOREIGN KEY (pipeline_id) REFERENCES pipelines(id) ON DELETE CASCADE
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
+CREATE INDEX pipeline_due_organization_idx ON public.pipeline_due USING btree (organization_id, next_run_at, pipeline_id);
+CREATE INDEX pipeline_due_time_idx ON public.pipeline_due USING btree (next_run_at) WHERE (next_run_at IS NOT NULL);
+
 CREATE TABLE pipeline_schemas (
   pipeline_id uuid NOT NULL,
   columns jsonb NOT NULL,
@@ -330,16 +340,16 @@ CREATE TABLE pipelines (
 CREATE INDEX pipelines_created_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (name);
 CREATE INDEX pipelines_destination_idx ON public.pipelines USING btree (organization_id, destination_name, created_at DESC, id);
 CREATE INDEX pipelines_domain_idx ON public.pipelines USING btree (organization_id, domain_id, created_at DESC, id);
-CREATE INDEX pipelines_due_idx ON public.pipelines USING btree (next_run_at) WHERE (enabled AND (next_run_at IS NOT NULL));
 CREATE INDEX pipelines_enabled_idx ON public.pipelines USING btree (organization_id, enabled, created_at DESC, id);
 CREATE INDEX pipelines_manual_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (enabled) WHERE (schedule IS NULL);
 CREATE INDEX pipelines_name_idx ON public.pipelines USING btree (organization_id, lower(name), id) INCLUDE (name);
-CREATE INDEX pipelines_next_run_idx ON public.pipelines USING btree (organization_id, next_run_at, id);
 CREATE INDEX pipelines_saved_destination_idx ON public.pipelines USING btree (saved_destination_id, created_at DESC, id) WHERE (saved_destination_id IS NOT NULL);
 CREATE INDEX pipelines_saved_source_idx ON public.pipelines USING btree (saved_source_id, created_at DESC, id) WHERE (saved_source_id IS NOT NULL);
 CREATE INDEX pipelines_scheduled_idx ON public.pipelines USING btree (organization_id, created_at DESC, id) INCLUDE (enabled) WHERE (schedule IS NOT NULL);
 CREATE INDEX pipelines_source_idx ON public.pipelines USING btree (organization_id, source_name, created_at DESC, id) INCLUDE (destination_name);
 CREATE TRIGGER pipelines_begin_activity AFTER INSERT ON public.pipelines FOR EACH ROW EXECUTE FUNCTION begin_pipeline_activity();
+CREATE TRIGGER pipelines_begin_due AFTER INSERT ON public.pipelines REFERENCING NEW TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION begin_pipeline_due();
+CREATE TRIGGER pipelines_note_due AFTER UPDATE ON public.pipelines REFERENCING NEW TABLE AS touched FOR EACH STATEMENT EXECUTE FUNCTION note_pipeline_due();
 CREATE TRIGGER pipelines_note_switched BEFORE UPDATE OF enabled, schedule, domain_id ON public.pipelines FOR EACH ROW WHEN (((old.enabled <> new.enabled) OR ((old.schedule IS NULL) AND (new.schedule IS NOT NULL)) OR (old.domain_id IS DISTINCT FROM new.domain_id))) EXECUTE FUNCTION note_pipeline_switched();
 
 CREATE TABLE refresh_leases (
@@ -616,6 +626,17 @@ BEGIN
 END $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.begin_pipeline_due()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO pipeline_due (pipeline_id, organization_id, next_run_at)
+  SELECT t.id, t.organization_id, CASE WHEN t.enabled THEN t.next_run_at END FROM touched t;
+  RETURN NULL;
+END $function$
+;
+
 CREATE OR REPLACE FUNCTION public.claim_runs(claimer text, free integer, per_organization integer, lease_seconds double precision, after uuid, of_class text DEFAULT ''::text, patient boolean DEFAULT true, freed uuid[] DEFAULT '{}'::uuid[], OUT run_ids uuid[], OUT attempts integer[], OUT busy boolean, OUT next_after uuid)
  RETURNS record
  LANGUAGE plpgsql
@@ -831,6 +852,20 @@ BEGIN
   UPDATE pipeline_activity
      SET last_run_seq = NEW.seq, last_run_status = NEW.status, last_run_at = coalesce(NEW.started_at, NEW.created_at)
    WHERE pipeline_id = NEW.pipeline_id AND (last_run_seq IS NULL OR last_run_seq <= NEW.seq);
+  RETURN NULL;
+END $function$
+;
+
+CREATE OR REPLACE FUNCTION public.note_pipeline_due()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+  UPDATE pipeline_due d SET next_run_at = CASE WHEN t.enabled THEN t.next_run_at END
+    FROM touched t WHERE d.pipeline_id = t.id AND d.next_run_at IS DISTINCT FROM CASE WHEN t.enabled THEN t.next_run_at END;
   RETURN NULL;
 END $function$
 ;

@@ -6,7 +6,7 @@ import { join, type Queryable, raw, type Statement, sql } from '../database/data
 import { COUNTED_AT_MOST, type Paging, plannedEachTime } from '../database/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
-import { cachedTotal, rememberTotal } from './totals.ts'
+import { cachedTotal, rememberTotal, WORTH_REMEMBERING } from './totals.ts'
 
 export interface PipelineFilter {
   domain_id?: string
@@ -61,6 +61,16 @@ export async function listPipelines(
     const { json } = (await db.first<{ json: string }>(sql`SELECT ${asJson(listed)} AS json`))!
     return { json: unifyTimes(json), total: known }
   }
+  // With other filters names are not all that is looked at, and an index has only these.
+  const byNameAlone = list === JSON.stringify([{ q: filter.q }, null])
+  const few = byNameAlone && status === undefined && filter.q !== undefined ? await findFew(db, where) : null
+  if (few !== null) {
+    const own = sql`p.organization_id = ${organizationId} AND p.id = ANY (${few}::uuid[])${inVisibleDomain(actor, DOMAIN_ID)}`
+    const { json } = (await db.first<{ json: string }>(
+      sql`SELECT ${asJson(selectPage(actor, own, filter, page))} AS json`,
+    ))!
+    return { json: unifyTimes(json), total: few.length }
+  }
   const remember = rememberTotal(organizationId, list)
   const byStatusAlone = status !== undefined && list === EVERYTHING
   const counted = byStatusAlone
@@ -72,11 +82,21 @@ export async function listPipelines(
   return { json: unifyTimes(row.json), total: row.total }
 }
 
+/** What a search finds that finds little has to be looked for once, not for the page and for the total. Null: it is much. */
+async function findFew(db: Queryable, where: Statement): Promise<string[] | null> {
+  const found = await db.query<{ id: string }>(
+    sql`SELECT p.id FROM pipelines p WHERE ${where} ORDER BY lower(p.name), p.id LIMIT ${WORTH_REMEMBERING}`,
+  )
+  return found.length < WORTH_REMEMBERING ? found.map(({ id }) => id) : null
+}
+
 /** No filter, and all domains are visible. */
 const EVERYTHING = JSON.stringify([{}, null])
 const hasStatus = (organizationId: string, status: string): Statement =>
   sql`a.organization_id = ${organizationId} AND a.last_run_status = ${status}`
-const WITH_ACTIVITY = sql`pipelines p JOIN pipeline_activity a ON a.pipeline_id = p.id`
+const JOIN_ACTIVITY = sql`JOIN pipeline_activity a ON a.pipeline_id = p.id`
+const JOIN_DUE = sql`JOIN pipeline_due t ON t.pipeline_id = p.id`
+const WITH_ACTIVITY = sql`pipelines p ${JOIN_ACTIVITY}`
 /** The times stand last, in the order that `unifyTimes` knows. */
 const ITEM = sql`
   p.id, p.name, p.source_name, p.saved_source_id, p.stream, p.destination_name, p.saved_destination_id, p.schedule, p.enabled, p.domain_id, d.name AS domain_name,
@@ -95,10 +115,16 @@ function selectPage(
                 WHERE ${where} ORDER BY ${order} ${windowOf(page)}`
   // First the ids: a search looks at many names, a sort at all that match, and what decides may be in an index.
   const byRun = sort.endsWith('last_run_at')
-  const narrow = filter.status === undefined && !byRun ? sql`pipelines p` : WITH_ACTIVITY
-  const own = byRun ? sql` AND a.organization_id = ${organization_id}` : sql``
-  return sql`SELECT ${ITEM} FROM (SELECT p.id FROM ${narrow} WHERE ${where}${own} ORDER BY ${order} ${windowOf(page)}) found
-               JOIN pipelines p ON p.id = found.id JOIN pipeline_activity a ON a.pipeline_id = p.id
+  const byDue = sort.endsWith('next_run_at')
+  const activity = filter.status === undefined && !byRun ? sql`` : JOIN_ACTIVITY
+  const due = byDue ? JOIN_DUE : sql``
+  const own = byRun
+    ? sql` AND a.organization_id = ${organization_id}`
+    : byDue
+      ? sql` AND t.organization_id = ${organization_id}`
+      : sql``
+  return sql`SELECT ${ITEM} FROM (SELECT p.id FROM pipelines p ${activity} ${due} WHERE ${where}${own} ORDER BY ${order} ${windowOf(page)}) found
+               JOIN pipelines p ON p.id = found.id ${JOIN_ACTIVITY} ${due}
                LEFT JOIN domains d ON d.id = p.domain_id ORDER BY ${order}`
 }
 
@@ -110,8 +136,8 @@ const ORDERS = {
   '-name': sql`lower(p.name) DESC, p.id DESC`,
   '-last_run_at': sql`a.last_run_at DESC NULLS LAST, a.pipeline_id`,
   last_run_at: sql`a.last_run_at NULLS FIRST, a.pipeline_id DESC`,
-  next_run_at: sql`p.next_run_at, p.id`,
-  '-next_run_at': sql`p.next_run_at DESC, p.id DESC`,
+  next_run_at: sql`t.next_run_at, t.pipeline_id`,
+  '-next_run_at': sql`t.next_run_at DESC, t.pipeline_id DESC`,
 } satisfies Record<PipelineSort, Statement>
 
 /** By the index of the status where that is the filter. */

@@ -4,7 +4,7 @@
  * Short lists are always counted.
  */
 const REMEMBERED_MS = 1000
-const WORTH_IT = 1000
+export const WORTH_REMEMBERING = 1000
 /** Of one organization: a search that is typed makes a list for each letter. */
 const LISTS = 50
 
@@ -34,7 +34,7 @@ export function cachedTotal(organizationId: string, list: string): number | null
 export function rememberTotal(organizationId: string, list: string): (total: number) => void {
   const before = changes
   return (total) => {
-    if (total < WORTH_IT || changes !== before) return
+    if (total < WORTH_REMEMBERING || changes !== before) return
     const known = totals.get(organizationId)
     const lists = known !== undefined && known.size < LISTS ? known : new Map<string, Memory>()
     totals.set(organizationId, lists.set(list, { total, until: performance.now() + REMEMBERED_MS }))

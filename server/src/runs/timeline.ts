@@ -97,9 +97,9 @@ function chooseLanes(db: Queryable, actor: Actor, most: number): Promise<LaneRow
         WHERE ${own} AND a.last_run_at > now() - make_interval(hours => ${HOURS})
         ORDER BY a.last_run_at DESC NULLS LAST, a.pipeline_id LIMIT ${most})
       UNION
-      (SELECT p.id FROM pipelines p
-        WHERE p.organization_id = ${organization_id}${visible} AND p.enabled AND p.next_run_at < now() + make_interval(hours => ${HOURS})
-        ORDER BY p.next_run_at, p.id LIMIT ${most})
+      (SELECT p.id FROM pipeline_due t JOIN pipelines p ON p.id = t.pipeline_id
+        WHERE t.organization_id = ${organization_id}${visible} AND t.next_run_at < now() + make_interval(hours => ${HOURS})
+        ORDER BY t.next_run_at, t.pipeline_id LIMIT ${most})
     ),
     lanes AS (
       SELECT p.id, p.name, p.domain_id, p.source_name, p.stream, p.destination_name, p.saved_source_id, p.saved_destination_id,

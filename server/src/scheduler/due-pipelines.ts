@@ -122,8 +122,11 @@ const postpone = (db: Connections, id: string, seconds: number): Promise<number>
   db.execute(sql`
     UPDATE pipelines SET next_run_at = now() + make_interval(secs => ${seconds}) WHERE id = ${id} AND enabled AND next_run_at <= now()`)
 
+/** `pipeline_due` has their times in an index; the row that is locked decides. */
 const oldestDue = sql`
-  SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() ORDER BY next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED`
+  SELECT p.id FROM pipeline_due d JOIN pipelines p ON p.id = d.pipeline_id
+   WHERE d.next_run_at <= now() AND p.enabled AND p.next_run_at <= now()
+   ORDER BY d.next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE OF p SKIP LOCKED`
 
 const onlyDue = (id: string): Statement => sql`
   SELECT id FROM pipelines WHERE enabled AND next_run_at <= now() AND id = ${id} FOR NO KEY UPDATE SKIP LOCKED`
@@ -134,20 +137,20 @@ const onlyDue = (id: string): Statement => sql`
  */
 const sharedDue = sql`
   WITH RECURSIVE organization AS (
-    (SELECT organization_id FROM pipelines ORDER BY organization_id LIMIT 1)
+    (SELECT organization_id FROM pipeline_due ORDER BY organization_id LIMIT 1)
     UNION ALL
     SELECT n.organization_id FROM organization o CROSS JOIN LATERAL (
-      SELECT p.organization_id FROM pipelines p WHERE p.organization_id > o.organization_id ORDER BY p.organization_id LIMIT 1) n
+      SELECT d.organization_id FROM pipeline_due d WHERE d.organization_id > o.organization_id ORDER BY d.organization_id LIMIT 1) n
   ), due AS MATERIALIZED (
     SELECT o.organization_id FROM organization o
-     WHERE EXISTS (SELECT 1 FROM pipelines p WHERE p.organization_id = o.organization_id AND p.enabled AND p.next_run_at <= now())
+     WHERE EXISTS (SELECT 1 FROM pipeline_due d WHERE d.organization_id = o.organization_id AND d.next_run_at <= now())
   ), candidate AS MATERIALIZED (
-    SELECT c.id, c.next_run_at, row_number() OVER (PARTITION BY d.organization_id ORDER BY c.next_run_at) AS turn
-      FROM due d CROSS JOIN LATERAL (
-        SELECT p.id, p.next_run_at FROM pipelines p WHERE p.organization_id = d.organization_id AND p.enabled AND p.next_run_at <= now()
-         ORDER BY p.next_run_at, p.id LIMIT (SELECT ceil(${BATCH * (PARALLEL_BATCHES + 1)}::float8 / count(*)) FROM due)) c
+    SELECT c.pipeline_id, c.next_run_at, row_number() OVER (PARTITION BY o.organization_id ORDER BY c.next_run_at) AS turn
+      FROM due o CROSS JOIN LATERAL (
+        SELECT d.pipeline_id, d.next_run_at FROM pipeline_due d WHERE d.organization_id = o.organization_id AND d.next_run_at <= now()
+         ORDER BY d.next_run_at, d.pipeline_id LIMIT (SELECT ceil(${BATCH * (PARALLEL_BATCHES + 1)}::float8 / count(*)) FROM due)) c
   )
-  SELECT p.id FROM candidate c JOIN pipelines p ON p.id = c.id WHERE p.enabled AND p.next_run_at <= now()
+  SELECT p.id FROM candidate c JOIN pipelines p ON p.id = c.pipeline_id WHERE p.enabled AND p.next_run_at <= now()
    ORDER BY c.turn, c.next_run_at LIMIT ${BATCH} FOR NO KEY UPDATE OF p SKIP LOCKED`
 
 const lockDue = async (tx: Queryable, choice: Statement): Promise<string[]> =>

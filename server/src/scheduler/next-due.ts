@@ -8,7 +8,7 @@ import { type Queryable, sql } from '../database/database.ts'
 export async function nextDueMs(db: Queryable): Promise<number> {
   const row = await db.first<{ ms: number }>(sql`
     SELECT (extract(epoch FROM least(
-              (SELECT next_run_at FROM pipelines WHERE enabled AND next_run_at IS NOT NULL ORDER BY next_run_at LIMIT 1),
+              (SELECT next_run_at FROM pipeline_due WHERE next_run_at IS NOT NULL ORDER BY next_run_at LIMIT 1),
               date_trunc('minute', now()) + interval '1 minute') - now()) * 1000)::float8 AS ms`)
   return row!.ms
 }

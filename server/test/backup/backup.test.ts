@@ -249,7 +249,10 @@ test('a backup during writes is one consistent moment, and says what was deleted
        WHERE r.status IS DISTINCT FROM a.last_run_status AND r.finished_at IS NOT NULL
       UNION ALL
       SELECT 1 FROM organization_storage s WHERE s.stored_bytes <> (
-        SELECT sum(output_stored_bytes) FROM runs r WHERE r.organization_id = s.organization_id AND r.output_file_size IS NOT NULL)`)
+        SELECT sum(output_stored_bytes) FROM runs r WHERE r.organization_id = s.organization_id AND r.output_file_size IS NOT NULL)
+      UNION ALL
+      SELECT 1 FROM pipelines p LEFT JOIN pipeline_due d ON d.pipeline_id = p.id
+       WHERE d.pipeline_id IS NULL OR d.next_run_at IS DISTINCT FROM CASE WHEN p.enabled THEN p.next_run_at END`)
     assert.deepEqual(differ, [])
     const outputs = await restored.query<{ key: string }>(
       sql`SELECT part->>'key' AS key FROM runs, jsonb_array_elements(output_parts) AS part`,

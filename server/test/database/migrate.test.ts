@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ConnectionSettings, connectDatabase, type Database, script, sql } from '../../src/database/database.ts'
+import pg from 'pg'
+import {
+  type ConnectionSettings,
+  connectDatabase,
+  type Database,
+  DEADLOCK,
+  script,
+  sql,
+} from '../../src/database/database.ts'
 import { migrate, readMigrations } from '../../src/database/migrate.ts'
 import { OperatorError } from '../../src/errors.ts'
 import { createEmptyDatabase } from '../harness/database.ts'
@@ -62,6 +70,17 @@ test('every migration has a unique number', () => {
   const numbers = migrations.map(({ number }) => number)
   assert.deepEqual(numbers, [...new Set(numbers)])
 })
+
+test('a migration that the database ends to resolve a deadlock is tried again', () =>
+  withEmptyDatabase(async (db) => {
+    let ended = false
+    const transaction = ((work) => {
+      if (ended) return db.transaction(work)
+      ended = true
+      return Promise.reject(Object.assign(new pg.DatabaseError('deadlock detected', 0, 'error'), { code: DEADLOCK }))
+    }) as typeof db.transaction
+    assert.equal(await migrate({ ...db, transaction }), migrations.length)
+  }))
 
 test('a long reader delays a migration, but the migration delays no one for long', () =>
   withEmptyDatabase(async (db, connect) => {

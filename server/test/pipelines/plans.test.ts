@@ -63,8 +63,12 @@ test('a search reads names from an index, whatever it finds', async () => {
 /** Of the page alone, and with its total. */
 async function countPages(filter: PipelineFilter, sort: PipelineSort) {
   const statements: Statement[] = []
+  const searches: Statement[] = []
   const noting: Queryable = {
-    query: (statement) => db.query(statement),
+    query: (statement) => {
+      searches.push(statement)
+      return db.query(statement)
+    },
     execute: (statement) => db.execute(statement),
     first: (statement) => {
       statements.push(statement)
@@ -78,10 +82,12 @@ async function countPages(filter: PipelineFilter, sort: PipelineSort) {
   const total = text.lastIndexOf('(SELECT count(*)')
   const page = total === -1 ? text : `${text.slice(0, text.lastIndexOf(',', total))}`
   const used = values.slice(0, new Set(page.match(/\$\d+/g)).size)
+  let searched = 0
+  for (const search of searches) searched += await pagesOf(search.text, search.values)
   return {
     items: (JSON.parse(json) as unknown[]).length,
-    pages: await pagesOf(page, used),
-    counted: await pagesOf(text, values),
+    pages: searched + (await pagesOf(page, used)),
+    counted: searched + (await pagesOf(text, values)),
   }
 }
 
@@ -109,6 +115,9 @@ async function fill(): Promise<void> {
     await tx.execute(sql`
       INSERT INTO pipeline_activity (pipeline_id, organization_id, created_at, last_run_seq, last_run_status, last_run_at)
       SELECT id, organization_id, created_at, 1, CASE WHEN random() < 0.02 THEN 'failed' ELSE 'success' END, created_at + random() * interval '9 days' FROM pipelines`)
+    await tx.execute(sql`
+      INSERT INTO pipeline_due (pipeline_id, organization_id, next_run_at)
+      SELECT id, organization_id, CASE WHEN enabled THEN next_run_at END FROM pipelines`)
   })
   await db.execute(script('VACUUM ANALYZE'))
 }
