@@ -87,7 +87,6 @@ const SERVER_SETTINGS: string[] = Object.entries({
   max_connections: '200',
   shared_buffers: '128MB',
   max_wal_size: '1GB',
-  wal_compression: 'on',
   jit: 'off',
   log_min_messages: 'warning',
   log_min_error_statement: 'panic',
