@@ -8,7 +8,8 @@ import { removeScratch, sweepScratch } from './scratch.ts'
 
 export type { Executor } from './process.ts'
 
-const RUNS_PER_EXECUTOR = 500
+/** Each draws its own from the upper half: on a busy worker all would end at once, and every run wait for a start. */
+const RUNS_PER_EXECUTOR = 2000
 const KEPT_IDLE_MS = 10_000
 const SPAWN_AFTER_MS = 100
 const SEMI_SPACE_MB = 8
@@ -19,6 +20,7 @@ const FRAME_LIMITS = { head: 48 * MIB, body: 0, perSecond: { frames: 20_000, byt
 interface Pooled extends Executor {
   process: ExecutorProcess
   runs: number
+  lastRun: number
   idle: boolean
   idleSince: number
 }
@@ -81,7 +83,7 @@ export function createExecutorPool(options: PoolOptions): ExecutorPool {
     give(executor, reusable) {
       const pooled = executor as Pooled
       pooled.onMessage(() => {})
-      if (reusable && pooled.runs < RUNS_PER_EXECUTOR && !closed && !pooled.process.gone) {
+      if (reusable && pooled.runs < pooled.lastRun && !closed && !pooled.process.gone) {
         pooled.idle = true
         pooled.idleSince = Date.now()
       } else pooled.kill()
@@ -113,6 +115,7 @@ function launch({ memoryMb, settings, entry, keepFreeBytes }: PoolOptions): Pool
     process: child,
     pid: child.pid,
     runs: 0,
+    lastRun: Math.ceil(RUNS_PER_EXECUTOR * (0.5 + Math.random() / 2)),
     idle: !child.gone,
     idleSince: Date.now(),
     ended: child.ended,
