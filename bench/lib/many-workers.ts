@@ -66,7 +66,7 @@ export const measureWorkers =
     }
   }
 
-async function makePipelines(db: Database): Promise<void> {
+export async function makePipelines(db: Database): Promise<void> {
   await db.execute(
     sql`INSERT INTO organizations (name, slug) SELECT 'o', 'o' || n FROM generate_series(1, ${ORGANIZATIONS}) n`,
   )
@@ -76,7 +76,7 @@ async function makePipelines(db: Database): Promise<void> {
 }
 
 /** One run of each pipeline is ready, and the others wait for it. */
-async function fillQueue(db: Database, key: string, runs: number): Promise<void> {
+export async function fillQueue(db: Database, key: string, runs: number): Promise<void> {
   const box = createSecretBox([key])
   // What the last workers handed over when they were stopped.
   await db.execute(
@@ -96,7 +96,7 @@ async function fillQueue(db: Database, key: string, runs: number): Promise<void>
   }
 }
 
-const commits = async (db: Database): Promise<number> =>
+export const commits = async (db: Database): Promise<number> =>
   (await db.first<{ xact_commit: number }>(
     sql`SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()`,
   ))!.xact_commit

@@ -29,9 +29,14 @@ export function memoryOf(pid: number): { rss: number; pss: number } {
 }
 
 /** Hundredths of a second, with those of children that have exited: each connection to PostgreSQL is a process. */
-export const cpuOf = (pid: number): number => {
+export const cpuOf = (pid: number): number => addUp(pid, 11, 15)
+
+/** Without its children. */
+export const ownCpuOf = (pid: number): number => addUp(pid, 11, 13)
+
+const addUp = (pid: number, from: number, to: number): number => {
   const fields = read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? []
-  return fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
+  return fields.slice(from, to).reduce((sum, field) => sum + Number(field), 0)
 }
 
 export const cpuOfTree = (root: number): number =>
