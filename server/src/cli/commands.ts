@@ -104,6 +104,7 @@ const serverCommands: Command[] = [
     name: 'admin create-owner',
     parameters: ['EMAIL'],
     options: { '--organization': 'NAME', '--name': 'NAME' },
+    required: ['--organization'],
     about: 'create an organization with its owner, whose password is read from the terminal or standard input',
     run: async ([email], options) => (await import('./admin.ts')).createOwner(email!, options),
   },

@@ -9,6 +9,8 @@ export interface Command {
   parameters?: string[]
   /** Options with the name of their value: `--stream` → `NAME`. */
   options?: Record<string, string>
+  /** Of these, what may not be missing. */
+  required?: readonly string[]
   /** Options without a value. */
   flags?: readonly string[]
   /** Short forms: `-f` → `--follow`. */
@@ -24,14 +26,24 @@ export interface Command {
 }
 
 /** The usage of a command, without `sluice`. */
-export const usageOf = ({ name, parameters = [], options = {}, flags = [], aliases = {} }: Command): string => {
+export const usageOf = ({
+  name,
+  parameters = [],
+  options = {},
+  required = [],
+  flags = [],
+  aliases = {},
+}: Command): string => {
   const forms = (option: string) =>
     [...Object.keys(aliases).filter((alias) => aliases[alias] === option), option].join('|')
   return [
     name,
     ...parameters,
     ...flags.map((flag) => `[${forms(flag)}]`),
-    ...Object.entries(options).map(([option, value]) => `[${forms(option)} ${value}]`),
+    ...Object.entries(options).map(([option, value]) => {
+      const said = `${forms(option)} ${value}`
+      return required.includes(option) ? said : `[${said}]`
+    }),
   ].join(' ')
 }
 

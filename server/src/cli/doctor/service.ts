@@ -95,7 +95,10 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
       FROM runs WHERE pod_class > '' AND status = 'pending' AND ready AND available_at <= now() GROUP BY 1 ORDER BY 1`)
   const has = (role: string) => roles.some((name) => name.split(' ')[0]!.split('+').includes(role))
   const findings = [
-    ok('queue', `${queue.waiting} runs wait, ${queue.running} are running; processes: ${roles.join(', ') || 'none'}`),
+    ok(
+      'queue',
+      `${queue.waiting} ${queue.waiting === 1 ? 'run waits' : 'runs wait'}, ${queue.running} ${queue.running === 1 ? 'is' : 'are'} running; processes: ${roles.join(', ') || 'none'}`,
+    ),
   ]
   if (queue.waiting > 0 && !has('worker'))
     findings.push(problem('queue', 'runs wait, and no worker is running', 'Start sluice worker.'))
@@ -108,7 +111,7 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
       ),
     )
   for (const { name, waiting, oldest } of classes) {
-    const found = `${waiting} runs wait for a worker of the class ${name}, the oldest for ${Math.round(oldest)} s`
+    const found = `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for a worker of the class ${name}, the oldest for ${Math.round(oldest)} s`
     findings.push(
       oldest > OLD_SECONDS
         ? warning(
