@@ -26,13 +26,13 @@ export interface Places {
 
 export function takeFigures({ pid, data, temporary }: Places, connections: number): Record<Figure, number> {
   const pids = findTree(pid).map((process) => Number(process.split(' ')[0]))
-  // A session of PostgreSQL keeps the files of the tables that it has used open: how many depends on how many sessions there are.
+  // Sessions of PostgreSQL are counted as connections; and each keeps the files of the tables that it has used open.
   const own = pids.filter((one) => !read(`/proc/${one}/comm`).startsWith('postgres'))
   const sum = (count: (pid: number) => number) => pids.reduce((total, one) => total + count(one), 0)
   return {
     memory_mb: sum((one) => Number(/^Pss: +(\d+)/m.exec(read(`/proc/${one}/smaps_rollup`))?.[1] ?? 0)) / 1024,
     descriptors: own.reduce((total, one) => total + list(`/proc/${one}/fd`).length, 0),
-    processes: pids.length,
+    processes: own.length,
     connections,
     temporary_mb: sizeOf(temporary) / 1e6,
     blobs_mb: sizeOf(path.join(data, 'blobs')) / 1e6,
