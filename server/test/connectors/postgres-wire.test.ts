@@ -77,6 +77,13 @@ describe('a session with a server that', () => {
     })
   }
 
+  it('is shut down at the moment it refuses TLS is tried again', async () => {
+    const goodbye = frame('E', 'SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+    const peer = await startHostilePostgres({ tls: (socket) => socket.end(Buffer.concat([Buffer.from('N'), goodbye])) })
+    await assert.rejects(open(peer.port), { name: 'ConnectorError', kind: 'source', transient: true })
+    await peer.close()
+  })
+
   it('does not speak PostgreSQL is distinguished from one that refuses', async () => {
     const peer = await startHostilePostgres({ login: (socket) => socket.write('220 ready for mail\r\n') })
     await assert.rejects(open(peer.port), {

@@ -4,15 +4,19 @@
  */
 import { isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import { Violation } from './frames.ts'
+import { kinds, Violation } from './frames.ts'
 
 const request = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+const YES = 0x53
+const NO = 0x4e
 
 /** Null if the server does not offer TLS. The caller must destroy the socket if this takes too long. */
 export async function startTls(socket: Socket, host: string, options: ConnectionOptions): Promise<TLSSocket | null> {
   const answer = await askForTls(socket)
-  if (answer.length === 1 && answer[0] === 0x4e) return null
-  if (answer.length !== 1 || answer[0] !== 0x53)
+  if (answer.length === 1 && answer[0] === NO) return null
+  // A server that is being shut down says no, and with it why it ends the connection: this is one that was lost.
+  if (answer[0] === NO && answer[1] === kinds.error) throw new Error('the connection was closed')
+  if (answer.length !== 1 || answer[0] !== YES)
     throw new Violation(
       `it answered the request for TLS with ${JSON.stringify(answer.toString('latin1', 0, 40))} instead of S or N`,
     )
