@@ -78,7 +78,7 @@ test('doctor looks at every part, and says what to do about what is wrong', asyn
   assert.match(wrong.stdout, /PROBLEM +queue +runs wait, and no worker is running\n +→ Start sluice worker\./)
   assert.match(
     wrong.stdout,
-    /warning +queue +1 runs wait for a worker of the class large, the oldest for 6\d\d s\n +→ See whether/,
+    /warning +queue +1 run waits for a worker of the class large, the oldest for 6\d\d s\n +→ See whether/,
   )
   assert.match(wrong.stdout, /warning +egress +EGRESS_ALLOW opens 127\.0\.0\.1/)
   await db.execute(sql`DELETE FROM saved_connectors`)
