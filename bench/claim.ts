@@ -1,10 +1,11 @@
 /**
  * Claims. First what workers reach together: simulated workers, real except for their executors, claim and finish runs of
  * 100 organizations, eight at a time each; with the CPU time of the database, and the claims of which it was spent. Then
- * real workers (`sluice worker`), whose runs read one record and write no file to speak of. Then the claim with a deep queue: 100,000 ready runs of 1,000 organizations, with statistics that were taken while the queue
- * was empty, and again after ANALYZE, compared with a claim from an empty queue.
+ * real workers (`sluice worker`), whose runs write one record to a file. Then the claim with a deep queue: 100,000 ready runs
+ * of 1,000 organizations, with statistics that were taken while the queue was empty, and again after ANALYZE, compared with a
+ * claim from an empty queue.
  *
- *   npm run bench:claim                              all of it, some two minutes
+ *   npm run bench:claim                              all of it, some five minutes
  *   npm run bench:claim -- workers --workers 1,8     only so many workers
  *   npm run bench:claim -- workers --times 3 --drain 10000   medians of three, ten thousand runs each time
  *   npm run bench:claim -- real --workers 1,2,4,8

@@ -45,7 +45,7 @@ export const measureWorkers =
   (counts: number[], { times, drain }: { times: number; drain: number }) =>
   async ({ db, connection, folder }: BenchDatabase): Promise<void> => {
     const key = randomBytes(32).toString('base64')
-    const postmaster = Number(readFileSync(path.join(folder, 'postgres/postmaster.pid'), 'utf8').split('\n')[0])
+    const postmaster = postmasterOf(folder)
     await makePipelines(db)
     const settings = { connection, key, postmaster, runs: drain }
     await measureOnce(db, { ...settings, workers: 4 })
@@ -65,6 +65,9 @@ export const measureWorkers =
       )
     }
   }
+
+export const postmasterOf = (folder: string): number =>
+  Number(readFileSync(path.join(folder, 'postgres/postmaster.pid'), 'utf8').split('\n')[0])
 
 export async function makePipelines(db: Database): Promise<void> {
   await db.execute(

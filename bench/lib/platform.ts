@@ -35,7 +35,7 @@ export interface Platform {
 
 const PASSWORD = 'Choose-1-password'
 const METRICS_TOKEN = 'a token of the bench'
-const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
+export const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')

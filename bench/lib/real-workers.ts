@@ -1,16 +1,16 @@
 /** Runs per second of real workers: processes of `sluice worker`, with executors that read one record and write it to a file. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Database, sql } from '../../server/src/database/database.ts'
 import { wakeWorkers } from '../../server/src/database/notifications.ts'
 import { median, report } from './figures.ts'
-import { type BenchDatabase, commits, fillQueue, makePipelines } from './many-workers.ts'
+import { type BenchDatabase, commits, fillQueue, makePipelines, postmasterOf } from './many-workers.ts'
+import { MAIN } from './platform.ts'
 import { cpuOfTree, ownCpuOf } from './processes.ts'
 
-const MAIN = new URL('../../server/src/main.js', import.meta.url).pathname
 const SECRET = 'x'.repeat(32)
 /** Rounds that come before: executors are up, and what they run is compiled. */
 const WARM_RUNS = 1000
@@ -73,7 +73,6 @@ const startWorker = (database: string, folder: string, blobs: string): ChildProc
       DATA_DIR: folder,
       BLOB_URL: `file://${blobs}`,
       LOG_LEVEL: 'warn',
-      ...(process.env.NODE_OPTIONS !== undefined && { NODE_OPTIONS: process.env.NODE_OPTIONS }),
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
@@ -95,7 +94,7 @@ async function untilListening(db: Database, count: number): Promise<void> {
 }
 
 async function measureOnce(db: Database, folder: string, workers: ChildProcess[], runs: number): Promise<Round> {
-  const postmaster = Number(readFileSync(path.join(folder, 'postgres/postmaster.pid'), 'utf8').split('\n')[0])
+  const postmaster = postmasterOf(folder)
   const cpu = () => ({
     database: cpuOfTree(postmaster),
     all: workers.reduce((sum, { pid }) => sum + cpuOfTree(pid!), 0),
@@ -111,7 +110,9 @@ async function measureOnce(db: Database, folder: string, workers: ChildProcess[]
   }
   const seconds = (performance.now() - began) / 1000
   const after = cpu()
-  const made = (await commits(db)) - commitsBefore - looks
+  const failed = await db.first<{ error: string }>(sql`SELECT error FROM runs WHERE status = 'failed' LIMIT 1`)
+  if (failed) throw new Error(`a run failed: ${failed.error}`)
+  const made = (await commits(db)) - commitsBefore - looks - 1
   const each = (hundredths: number) => (hundredths * 10) / runs
   return {
     perSecond: runs / seconds,

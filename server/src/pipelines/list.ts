@@ -62,8 +62,9 @@ export async function listPipelines(
     return { json: unifyTimes(json), total: known }
   }
   // With other filters names are not all that is looked at, and an index has only these.
-  const byNameAlone = list === JSON.stringify([{ q: filter.q }, null])
-  const few = byNameAlone && status === undefined && filter.q !== undefined ? await findFew(db, where) : null
+  const { q } = filter
+  const byNameAlone = q !== undefined && status === undefined && list === JSON.stringify([{ q }, null])
+  const few = byNameAlone ? await findFew(db, where) : null
   if (few !== null) {
     const own = sql`p.organization_id = ${organizationId} AND p.id = ANY (${few}::uuid[])${inVisibleDomain(actor, DOMAIN_ID)}`
     const { json } = (await db.first<{ json: string }>(
@@ -95,7 +96,7 @@ const EVERYTHING = JSON.stringify([{}, null])
 const hasStatus = (organizationId: string, status: string): Statement =>
   sql`a.organization_id = ${organizationId} AND a.last_run_status = ${status}`
 const JOIN_ACTIVITY = sql`JOIN pipeline_activity a ON a.pipeline_id = p.id`
-const JOIN_DUE = sql`JOIN pipeline_due t ON t.pipeline_id = p.id`
+const JOIN_DUE = sql`JOIN pipeline_due t ON t.pipeline_id = p.id AND t.organization_id = p.organization_id`
 const WITH_ACTIVITY = sql`pipelines p ${JOIN_ACTIVITY}`
 /** The times stand last, in the order that `unifyTimes` knows. */
 const ITEM = sql`
@@ -115,14 +116,9 @@ function selectPage(
                 WHERE ${where} ORDER BY ${order} ${windowOf(page)}`
   // First the ids: a search looks at many names, a sort at all that match, and what decides may be in an index.
   const byRun = sort.endsWith('last_run_at')
-  const byDue = sort.endsWith('next_run_at')
   const activity = filter.status === undefined && !byRun ? sql`` : JOIN_ACTIVITY
-  const due = byDue ? JOIN_DUE : sql``
-  const own = byRun
-    ? sql` AND a.organization_id = ${organization_id}`
-    : byDue
-      ? sql` AND t.organization_id = ${organization_id}`
-      : sql``
+  const due = sort.endsWith('next_run_at') ? JOIN_DUE : sql``
+  const own = byRun ? sql` AND a.organization_id = ${organization_id}` : sql``
   return sql`SELECT ${ITEM} FROM (SELECT p.id FROM pipelines p ${activity} ${due} WHERE ${where}${own} ORDER BY ${order} ${windowOf(page)}) found
                JOIN pipelines p ON p.id = found.id ${JOIN_ACTIVITY} ${due}
                LEFT JOIN domains d ON d.id = p.domain_id ORDER BY ${order}`

@@ -74,6 +74,7 @@ async function lookAtDatabase(db: Database): Promise<Finding[]> {
 }
 
 const OLD_SECONDS = 300
+const countWaiting = (runs: number): string => (runs === 1 ? '1 run waits' : `${runs} runs wait`)
 
 async function lookAtQueue(db: Database): Promise<Finding[]> {
   const roles = await listRunningRoles(db)
@@ -97,7 +98,7 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
   const findings = [
     ok(
       'queue',
-      `${queue.waiting} ${queue.waiting === 1 ? 'run waits' : 'runs wait'}, ${queue.running} ${queue.running === 1 ? 'is' : 'are'} running; processes: ${roles.join(', ') || 'none'}`,
+      `${countWaiting(queue.waiting)}, ${queue.running} ${queue.running === 1 ? 'is' : 'are'} running; processes: ${roles.join(', ') || 'none'}`,
     ),
   ]
   if (queue.waiting > 0 && !has('worker'))
@@ -111,7 +112,7 @@ async function lookAtQueue(db: Database): Promise<Finding[]> {
       ),
     )
   for (const { name, waiting, oldest } of classes) {
-    const found = `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for a worker of the class ${name}, the oldest for ${Math.round(oldest)} s`
+    const found = `${countWaiting(waiting)} for a worker of the class ${name}, the oldest for ${Math.round(oldest)} s`
     findings.push(
       oldest > OLD_SECONDS
         ? warning(
