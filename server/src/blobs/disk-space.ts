@@ -3,7 +3,6 @@
  * depends on it. So writing tenant data is stopped first.
  */
 import { statfsSync } from 'node:fs'
-import { statfs } from 'node:fs/promises'
 
 export const KEPT_FREE_BYTES = 256 * 1024 * 1024
 const LOOK_EVERY_BYTES = 32 * 1024 * 1024
@@ -11,21 +10,15 @@ const LOOK_EVERY_BYTES = 32 * 1024 * 1024
 export class DiskFull extends Error {}
 
 /** Called with what is about to be written; checks the disk at the first call and then periodically. */
-export function watchSpace(folder: string, keep = KEPT_FREE_BYTES): (bytes: number) => Promise<void> | void {
+export function watchSpace(folder: string, keep = KEPT_FREE_BYTES): (bytes: number) => void {
   let unseen = LOOK_EVERY_BYTES
   return (bytes) => {
     unseen += bytes
     if (unseen < LOOK_EVERY_BYTES) return
     unseen = 0
-    return requireSpace(folder, keep)
+    const free = findFreeBytes(folder)
+    if (free < keep) throw new DiskFull(explainLowSpace(free))
   }
-}
-
-async function requireSpace(folder: string, keep: number): Promise<void> {
-  // A file system that does not report free space is not limited.
-  const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: Number.POSITIVE_INFINITY, bsize: 1 }))
-  const free = bavail * bsize
-  if (free < keep) throw new DiskFull(explainLowSpace(free))
 }
 
 export function explainLowSpace(free: number): string {

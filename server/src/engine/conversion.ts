@@ -115,7 +115,7 @@ async function convertToParquet(conversion: Conversion): Promise<Converted> {
     for (const column of texts) warnOfText(conversion.log, column)
     const rows = jsonRowsOf(input, columns, lines) ?? (await asCsv(conversion, input, columns, lines.longest))
     // DuckDB's result is smaller, so the same amount of space again is enough.
-    await watchSpace(folder, keptFree(conversion) + written)(written)
+    watchSpace(folder, keptFree(conversion) + written)(written)
     const engine = await openEngine(folder, conversion.signal)
     try {
       const query = parquetQuery({ rows, output, columns, compression: conversion.shape.compression })
@@ -169,7 +169,7 @@ async function writeFile(conversion: Conversion, path: string, blocks: AsyncIter
   try {
     for await (const block of blocks) {
       conversion.signal.throwIfAborted()
-      await makeRoom(block.length)
+      makeRoom(block.length)
       await file.writeFile(block)
       written += block.length
     }

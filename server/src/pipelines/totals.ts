@@ -4,7 +4,7 @@
  * Short lists are always counted.
  */
 const REMEMBERED_MS = 1000
-export const WORTH_REMEMBERING = 1000
+export const WORTH_REMEMBERING = 500
 /** Of one organization: a search that is typed makes a list for each letter. */
 const LISTS = 50
 

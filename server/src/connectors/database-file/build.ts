@@ -59,7 +59,7 @@ export async function restorePrevious(context: OutputContext<TableSettings>, pat
   try {
     for await (const chunk of previous.read()) {
       signal.throwIfAborted()
-      await makeRoom(chunk.length)
+      makeRoom(chunk.length)
       await file.writeFile(chunk)
     }
     return true

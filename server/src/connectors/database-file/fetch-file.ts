@@ -119,7 +119,7 @@ async function write(
           head = null
         }
       }
-      await makeRoom(chunk.length)
+      makeRoom(chunk.length)
       await file.writeFile(chunk)
     }
     if (head !== null) check(head)

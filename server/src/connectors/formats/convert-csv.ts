@@ -62,7 +62,7 @@ async function convertLines(
     return { columns, records: Number(result.getRowsJson()[0]![0]) }
   }
   // DuckDB's result is smaller than what it reads.
-  await watchSpace(table.folder)((await stat(join(table.folder, 'file'))).size)
+  watchSpace(table.folder)((await stat(join(table.folder, 'file'))).size)
   const sample = (await connection.runAndReadAll(`SELECT * FROM ${sql} LIMIT ${SAMPLE_ROWS}`)).getColumns()
   const likely = names.map((name, place) => factsOfCells(name, sample[place] as (string | null)[]))
   const guess = choose(likely)

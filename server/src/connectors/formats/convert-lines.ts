@@ -49,7 +49,7 @@ class LineConversion {
   readonly #conversion: TableConversion
   readonly #chunkBytes: number
   readonly #parquet: ParquetChunks
-  readonly #makeRoom: (bytes: number) => Promise<void> | void
+  readonly #makeRoom: (bytes: number) => void
   readonly #chunks: Chunk[] = []
   #lines: LineFacts = noLines
   /** Of the chunks that were converted so far; null once they have proved wrong. */
@@ -125,7 +125,7 @@ class LineConversion {
       await file.writeFile(csvHeader(names))
       for await (const page of cutLines(createReadStream(path, { highWaterMark: READ_BYTES }))) {
         const bytes = write(page)
-        await this.#makeRoom(bytes.length)
+        this.#makeRoom(bytes.length)
         await file.writeFile(bytes)
       }
     } finally {
@@ -144,7 +144,7 @@ class LineConversion {
           chunk = { path: join(this.#folder, `${++number}.jsonl`), bytes: 0, lines: noLines, records: 0 }
           file = await open(chunk.path, 'wx', 0o600)
         }
-        await this.#makeRoom(bytes.length)
+        this.#makeRoom(bytes.length)
         chunk.bytes += bytes.length
         chunk.records += records
         chunk.lines = addFacts(chunk.lines, facts)

@@ -26,7 +26,7 @@ export interface CsvChunk {
 export class CsvChunks {
   readonly #folder: string
   readonly #pages: AsyncGenerator<Buffer>
-  readonly #makeRoom: (bytes: number) => Promise<void> | void
+  readonly #makeRoom: (bytes: number) => void
   readonly #stored: CsvChunk[] = []
   /** Where its rows end could not be told, so chunks end anywhere. */
   #divided = true
@@ -66,7 +66,7 @@ export class CsvChunks {
     const file = await open(path, 'a', 0o600)
     try {
       for (const chunk of others) {
-        await this.#makeRoom(chunk.bytes)
+        this.#makeRoom(chunk.bytes)
         await file.writeFile(createReadStream(chunk.path))
         await rm(chunk.path)
       }
@@ -89,7 +89,7 @@ export class CsvChunks {
       if (done) return null
       const first = this.#stored.length === 0
       const chunk = { path: join(this.#folder, `${this.#stored.length}.csv`), bytes: value.length, first }
-      await this.#makeRoom(value.length)
+      this.#makeRoom(value.length)
       const file = await open(chunk.path, 'wx', 0o600)
       await file.writeFile(value).finally(() => file.close())
       this.#stored.push(chunk)

@@ -29,7 +29,7 @@ interface Lane {
 export class ParquetChunks {
   readonly #folder: string
   readonly #signal: AbortSignal
-  readonly #makeRoom: (bytes: number) => Promise<void> | void
+  readonly #makeRoom: (bytes: number) => void
   #join = new ParquetJoin()
   readonly #lanes: Lane[] = Array.from({ length: LANES }, () => ({ engine: null, done: Promise.resolve() }))
   #outputs: string[] = []
@@ -49,7 +49,7 @@ export class ParquetChunks {
     await lane.done
     this.#signal.throwIfAborted()
     // DuckDB's result is smaller than what it reads.
-    await this.#makeRoom(bytes)
+    this.#makeRoom(bytes)
     const output = join(this.#folder, `${this.#outputs.length}.parquet`)
     this.#outputs.push(output)
     lane.engine ??= openEngine(this.#folder, this.#signal, { memoryMb: ENGINE_MB })

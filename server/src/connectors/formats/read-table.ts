@@ -128,7 +128,7 @@ async function writeChunks(path: string, chunks: AsyncIterable<Buffer>): Promise
   const file = await open(path, 'wx', 0o600)
   try {
     for await (const chunk of chunks) {
-      await makeRoom(chunk.length)
+      makeRoom(chunk.length)
       await file.writeFile(chunk)
       freeBytes(chunk)
     }

@@ -41,7 +41,7 @@ export async function openLoad(context: LoadContext<Settings>): Promise<Load> {
       if (page.bytes.length === 0) return
       path = file === null ? join(folder, String(++files)) : path
       file ??= await open(path, 'wx', 0o600)
-      await makeRoom(page.bytes.length)
+      makeRoom(page.bytes.length)
       await file.writeFile(page.bytes)
       bytes += page.bytes.length
       if (bytes >= ASK_BYTES) context.requestCheckpoint()

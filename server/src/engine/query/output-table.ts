@@ -216,7 +216,7 @@ async function writeFile(staging: Staging, chunks: AsyncIterable<Buffer>): Promi
     for await (const chunk of chunks) {
       written += chunk.length
       if (written > maxBytes) throw tooLarge(maxBytes)
-      await makeRoom(chunk.length)
+      makeRoom(chunk.length)
       measure.add(chunk)
       yield chunk
     }

@@ -17,7 +17,7 @@ export async function writeCsv(context: OutputContext<TableSettings>, path: stri
     for await (const page of context.readRecords()) {
       context.signal.throwIfAborted()
       const rows = write(page)
-      await makeRoom(rows.length)
+      makeRoom(rows.length)
       await file.writeFile(rows)
     }
   } finally {

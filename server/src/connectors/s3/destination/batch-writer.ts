@@ -30,7 +30,7 @@ export class BatchWriter implements ObjectsWriter {
   readonly #context: ObjectWriterContext
   readonly #divide: ReturnType<typeof createPartitioner> | null
   #folder: string | null = null
-  #makeRoom: ((bytes: number) => Promise<void> | void) | null = null
+  #makeRoom: ((bytes: number) => void) | null = null
   #engine: Promise<Engine> | null = null
   #spools = new Map<string, Spool>()
   /** Of the lines that are spooled. */
@@ -88,7 +88,7 @@ export class BatchWriter implements ObjectsWriter {
   async #spool(lines: Buffer): Promise<void> {
     this.#folder ??= await mkdtemp(join(tmpdir(), 'sluice-s3-'))
     this.#makeRoom ??= watchSpace(this.#folder)
-    await this.#makeRoom(lines.length)
+    this.#makeRoom(lines.length)
     this.#bytes += lines.length
     if (!this.#divide) return this.#spoolOf('').add([lines], countLines(lines))
     for (const [folder, own] of this.#divide(lines)) await this.#spoolOf(folder).add(own, own.length)

@@ -148,13 +148,13 @@ interface Copy {
   start: number
   end: number
   file: FileHandle
-  makeRoom(bytes: number): Promise<void> | void
+  makeRoom(bytes: number): void
 }
 
 async function copyRange(bucket: Bucket, object: S3Object, { start, end, file, makeRoom }: Copy): Promise<void> {
   let at = start
   for await (const chunk of readBytes(bucket, object, { start, end })) {
-    await makeRoom(chunk.length)
+    makeRoom(chunk.length)
     for (let written = 0; written < chunk.length; ) {
       const { bytesWritten } = await file.write(chunk, written, chunk.length - written, at)
       written += bytesWritten

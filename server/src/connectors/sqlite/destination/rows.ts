@@ -24,7 +24,7 @@ export async function writeRows(context: OutputContext<TableSettings>, db: Datab
   const makeRoom = watchSpace(context.folder)
   for await (const page of context.readRecords()) {
     context.signal.throwIfAborted()
-    await makeRoom(page.length)
+    makeRoom(page.length)
     reader.read(page, (values) => {
       if (keyPlaces.some((place) => place < 0 || values[place] === null)) throw missingKey(key.map(({ name }) => name))
       insert.run(...values)
