@@ -74,10 +74,10 @@ const FILES: Record<string, string[]> = {
   'other delimiters and ends of lines': ['a;b\r', ...range(3000, (at) => `${at};"x;${at}"\r`)],
   'names that differ in case, and an empty one': ['Id,id,', ...range(10, (at) => `${at},x,y`)],
   'one column': ['a', '1', '2'],
-  'many chunks': ['a,b', ...range(230_000, (at) => `${at},"x, ${at}\n${'y'.repeat(60)}"`)],
-  'a cell that does not fit, after many chunks': ['a,b', ...range(230_000, (at) => `${at},${'y'.repeat(60)}`), '0.5,'],
-  'a column that is empty for many chunks': ['a,b', ...range(230_000, (at) => `${'y'.repeat(60)}${at},`), 'x,7'],
-  'a quote within a cell, after many chunks': ['a,b', ...range(230_000, (at) => `${at},${'y'.repeat(60)}`), '1,5" x'],
+  'many chunks': ['a,b', ...range(23_000, (at) => `${at},"x, ${at}\n${'y'.repeat(650)}"`)],
+  'a cell that does not fit, after many chunks': ['a,b', ...range(23_000, (at) => `${at},${'y'.repeat(650)}`), '0.5,'],
+  'a column that is empty for many chunks': ['a,b', ...range(23_000, (at) => `${'y'.repeat(650)}${at},`), 'x,7'],
+  'a quote within a cell, after many chunks': ['a,b', ...range(23_000, (at) => `${at},${'y'.repeat(650)}`), '1,5" x'],
 }
 
 describe('a CSV converted as a whole', () => {

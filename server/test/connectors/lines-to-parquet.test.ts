@@ -221,11 +221,11 @@ const FILES: Record<string, string[]> = {
       `{"id":${at},"amount":${at}.50,"ok":${at % 2 === 0},"day":"2024-01-1${at % 10}","name":"n ${at}, \\"x\\"","none":null}`,
   ),
   'a field that becomes text far into the file': [
-    ...range(160_000, (at) => `{"a":${at},"note":"${'x'.repeat(80)}"}`),
+    ...range(16_000, (at) => `{"a":${at},"note":"${'x'.repeat(900)}"}`),
     '{"a":"N/A"}',
   ],
   'a field that comes far into the file': [
-    ...range(160_000, (at) => `{"a":${at},"note":"${'x'.repeat(80)}"}`),
+    ...range(16_000, (at) => `{"a":${at},"note":"${'x'.repeat(900)}"}`),
     '{"b":1.5}',
   ],
   'nested values and more digits than a double has': ['{"a":[1,{"b":0.10}],"n":0.12345678901234567890}', '{"n":1}'],
@@ -277,7 +277,7 @@ function s3Job(url: string): Job {
 }
 
 /** Long enough that some of it was sent before its end says that a field is text. */
-const CHANGING = [...range(160_000, (at) => `{"a":${at},"note":"${'x'.repeat(80)}"}`), '{"a":"N/A","note":null}']
+const CHANGING = [...range(16_000, (at) => `{"a":${at},"note":"${'x'.repeat(900)}"}`), '{"a":"N/A","note":null}']
 
 const LINES = range(500, (at) => `{"id":${at},"name":"n${at}"}`)
 
@@ -300,7 +300,7 @@ describe('a file of JSON lines to Parquet on s3', () => {
   })
 
   it('holds each record once after a crash between two chunks, and so does the file of the run', async () => {
-    const lines = range(60_000, (at) => `{"id":${at},"note":"${'x'.repeat(150)}"}`)
+    const lines = range(10_000, (at) => `{"id":${at},"note":"${'x'.repeat(1000)}"}`)
     const url = files.put('chunks.jsonl', lines.join('\n'))
     for (const make of [s3Job, jobOf]) {
       const probe = bench.start(make(url))
@@ -315,10 +315,10 @@ describe('a file of JSON lines to Parquet on s3', () => {
         const file = await bench.readOutput(outcome)
         assert.deepEqual(
           (await parquetContent(file)).rows.map(([id]) => id),
-          range(60_000, String),
+          range(10_000, String),
           `after ${nth} pages`,
         )
-        assert.equal(outcome.records_written, 60_000)
+        assert.equal(outcome.records_written, 10_000)
         if (make !== s3Job) continue
         const [object, ...others] = (await readManifest(s3Config()))!.objects
         assert.deepEqual(others, [])
@@ -338,7 +338,7 @@ describe('a file of JSON lines to Parquet on s3', () => {
     assert.deepEqual(types[0], ['a', 'VARCHAR'])
     assert.deepEqual(
       rows.map(([a]) => a),
-      [...range(160_000, String), 'N/A'],
+      [...range(16_000, String), 'N/A'],
     )
     assert.equal(outcome.bytes_written, file.length)
   })
