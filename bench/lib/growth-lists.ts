@@ -6,7 +6,7 @@ import { percentile, report } from './figures.ts'
 import type { Installation } from './installation.ts'
 import type { Platform } from './platform.ts'
 
-const ROUNDS = 25
+const ROUNDS = 60
 /** Before the first is measured, all are read so often: processes that have just started compile what they run. */
 const WARM_ROUNDS = 10
 const DAY_MS = 86_400_000

@@ -88,15 +88,18 @@ export async function fillQueue(db: Database, key: string, runs: number): Promis
   const pipelines = await db.query<{ id: string; organization_id: string }>(
     sql`SELECT id, organization_id FROM pipelines`,
   )
-  for (let turn = 0; turn < runs / PIPELINES; turn++) {
-    const ids = pipelines.map(() => randomUUID())
-    const boxes = pipelines.map((p, index) => box.seal(runPlace(p.organization_id, ids[index]!), { config }))
-    await db.execute(sql`
-      INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, ready, config_box)
-      SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', ${turn === 0}, u.config_box
-        FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[], ${boxes}::bytea[])
-             AS u (id, organization_id, pipeline_id, config_box)`)
-  }
+  // All at once: workers that already listen would begin before the others are there.
+  await db.transaction(async (tx) => {
+    for (let turn = 0; turn < runs / PIPELINES; turn++) {
+      const ids = pipelines.map(() => randomUUID())
+      const boxes = pipelines.map((p, index) => box.seal(runPlace(p.organization_id, ids[index]!), { config }))
+      await tx.execute(sql`
+        INSERT INTO runs (id, organization_id, pipeline_id, triggered_by, ready, config_box)
+        SELECT u.id, u.organization_id, u.pipeline_id, 'schedule', ${turn === 0}, u.config_box
+          FROM unnest(${ids}::uuid[], ${pipelines.map((p) => p.organization_id)}::uuid[], ${pipelines.map((p) => p.id)}::uuid[], ${boxes}::bytea[])
+               AS u (id, organization_id, pipeline_id, config_box)`)
+    }
+  })
 }
 
 export const commits = async (db: Database): Promise<number> =>
