@@ -4,7 +4,7 @@ import { join, type Queryable, raw, type Statement, sql } from '../database/data
 import { countUpTo, type Listed, plannedEachTime } from '../database/lists.ts'
 import type { Actor } from '../tenancy/actor.ts'
 import { inVisibleDomain, visibleDomain } from '../tenancy/visibility.ts'
-import { type Counted, countStatuses, listed, type RunRow, requireStatus, type WithCounts } from './runs.ts'
+import { type Counted, countStatuses, listed, type RunRow, requireStatus, totalOf, type WithCounts } from './runs.ts'
 import type { RunStatus } from './states.ts'
 
 export interface RunFilters extends WithCounts {
@@ -62,10 +62,13 @@ export async function listRuns(
   const rows = await db.query<RunOfOrganization>(
     sql`SELECT ${listed}, p.name AS pipeline_name, p.domain_id ${from} ${page(limit)} OFFSET ${offset}`,
   )
-  const all = !filters.before && offset === 0 && limit !== null && rows.length < limit
   const matching = (status: RunStatus | null) => countable(actor, filters, status)
-  const list = { rows, total: all ? rows.length : await countUpTo(db, matching(status)) }
-  return filters.include_counts ? { ...list, counts: await countStatuses(db, matching) } : list
+  if (filters.include_counts) {
+    const counts = await countStatuses(db, matching)
+    return { rows, total: totalOf(counts, status), counts }
+  }
+  const all = !filters.before && offset === 0 && limit !== null && rows.length < limit
+  return { rows, total: all ? rows.length : await countUpTo(db, matching(status)) }
 }
 
 const ofStatus = (status: RunStatus | null) => (status ? sql` AND r.status = ${status}` : sql``)

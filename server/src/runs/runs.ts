@@ -77,6 +77,12 @@ export async function countStatuses(db: Queryable, matching: (status: RunStatus)
   return (await db.first<StatusCounts>(sql`SELECT ${join(each, ', ')}`))!
 }
 
+/** The same number as if they were counted together. */
+export function totalOf(counts: StatusCounts, status: RunStatus | null): number {
+  const all = Object.values(counts).reduce((sum, each) => sum + each)
+  return status ? counts[status] : Math.min(all, COUNTED_AT_MOST)
+}
+
 const COUNTED = raw(String(COUNTED_AT_MOST))
 
 export async function readRun(db: Queryable, actor: Actor, runId: string): Promise<RunDetail> {

@@ -188,6 +188,10 @@ test('lists of runs are plain arrays, with counts of each status beside them whe
     assert.deepEqual([plain.body.length, plain.headers['x-status-counts']], [1, undefined])
     const counted = await call('GET', `${path}?include_counts=true&status=success`, { as: other })
     assert.deepEqual(counted.body, [])
+    for (const [status, total] of Object.entries({ '': '1', '&status=failed': '1', '&status=success': '0' })) {
+      const { headers } = await call('GET', `${path}?include_counts=true&limit=1${status}`, { as: other })
+      assert.equal(String(headers['x-total-count']), total, `${path} ${status}`)
+    }
     assert.deepEqual(JSON.parse(String(counted.headers['x-status-counts'])), counts)
     const theirs = await call('GET', `${path}?include_counts=true`, { as: person })
     assert.equal(theirs.status === 404 || theirs.headers['x-status-counts'] !== JSON.stringify(counts), true)
