@@ -111,7 +111,14 @@ async function look(platform: Platform, token: string): Promise<Side> {
   const lines = (await platform.api.read(token, '/api/audit?limit=1000')) as { actor_id: string }[]
   const [run] = (await platform.api.read(token, '/api/runs?limit=1')) as { id: string }[]
   const ids = pipelines.map(({ id }) => id).join(',')
-  return { platform, token, pipeline: pipelines[0]!.id, run: run!.id, user: mostFrequent(lines.map(({ actor_id }) => actor_id)), ids }
+  return {
+    platform,
+    token,
+    pipeline: pipelines[0]!.id,
+    run: run!.id,
+    user: mostFrequent(lines.map(({ actor_id }) => actor_id)),
+    ids,
+  }
 }
 
 /** Somebody with as long a list everywhere: the newest line is by whoever signed in for this. */
