@@ -5,9 +5,9 @@
  *
  * Only the service writes to the folder, but links are still not followed: a key that leads through one is refused.
  *
- * Blobs are written by executors and commands, never by a process that serves others. So a writer creates, renames and closes
- * files itself, and leaves only writing and syncing to other threads: handing over one of these steps costs several times as
- * much as doing it, and for a small run all of them together cost more than the run.
+ * Blobs are written by executors and commands; a process that serves others only packs logs, now and then. So a writer creates,
+ * renames and closes files itself, and leaves writing and syncing to other threads: handing over one of these short steps costs
+ * several times as much as doing it, and for a small run all of them together cost more than the run.
  */
 import { randomUUID } from 'node:crypto'
 import {
