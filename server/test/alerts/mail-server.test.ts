@@ -1,6 +1,5 @@
 /** A sender in its own process signs in to a mail server that somebody else wrote, with TLS and a password. */
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,6 +11,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { sql } from '../../src/database/database.ts'
 import { type Person, registerPerson, SECRET, startApp } from '../harness/app.ts'
 import { authority, serverCertificate, serverKey } from '../harness/certificates.ts'
+import { startProgram } from '../harness/processes.ts'
 import { createAlert, endRun, insertPipeline, readQueue, settled } from './setup.ts'
 
 const app = await startApp({
@@ -100,15 +100,16 @@ async function sendBy({ scheme, port, host = '127.0.0.1', password = PASSWORD, t
   const program = fileURLToPath(new URL('../webhooks/send-until-killed.ts', import.meta.url))
   const url = `${scheme}://${encodeURIComponent(USER)}:${encodeURIComponent(password)}@${host}:${port}`
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
-  const sender = spawn(process.execPath, [program, name, SECRET, url], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const sender = startProgram(process.execPath, [program, name, SECRET, url], {
     env: { ...env, ...(trusts && { NODE_EXTRA_CA_CERTS: authorityFile }) },
   })
-  const written = Promise.all([text(sender.stdout), text(sender.stderr)])
   await settled(app, alert)
-  sender.kill('SIGKILL')
-  const log = (await written).join('')
   const list = await app.call('GET', `/api/alerts/${alert.id}/deliveries`, { as: owner })
+  // A line of the log is written a moment after it was logged.
+  if (list.body[0].error !== null) await sender.said(/"reason":.*\n/)
+  sender.child.kill('SIGKILL')
+  const { stdout, stderr } = await sender.ended
+  const log = stdout + stderr
   for (const form of FORMS)
     for (const [place, shown] of Object.entries({
       log,

@@ -48,7 +48,10 @@ describe('the pipeline editor', { skip: skipWithoutChromium || built }, () => {
     page = await browser.context.newPage()
     page.setDefaultTimeout(90_000)
     page.on('pageerror', (error) => problems.push(error.message))
-    page.on('console', (message) => message.type() === 'error' && problems.push(message.text()))
+    page.on('console', (message) => {
+      const { url, lineNumber } = message.location()
+      if (message.type() === 'error') problems.push(`${message.text()} (${url}:${lineNumber}, on ${page.url()})`)
+    })
     // The browser asks before unsaved changes are reloaded.
     page.on('dialog', (dialog) => dialog.accept())
     await signIn('ada@example.com')
