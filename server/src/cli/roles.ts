@@ -141,8 +141,13 @@ const explainListening = (host: string, port: number, setting: string) => (error
 }
 
 /** Nobody has an account yet, and anyone may register. */
+/** A hint is not worth the process: without a database the roles that run already go on by themselves. */
 async function needsFirstAccount({ config, db }: Services): Promise<boolean> {
-  return config.SIGNUP === 'open' && (await db.first(sql`SELECT 1 FROM users LIMIT 1`)) === null
+  if (config.SIGNUP !== 'open') return false
+  return db.first(sql`SELECT 1 FROM users LIMIT 1`).then(
+    (user) => user === null,
+    () => false,
+  )
 }
 
 function firstAccount(base: string): string {
