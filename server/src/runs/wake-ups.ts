@@ -1,7 +1,8 @@
 /**
  * How workers learn about runs. Up to eight workers with free slots listen (table `listening_workers`), and a message wakes
  * as many of them as there are runs: it names their seats. One that has no free slot left passes it on, but not more than
- * ten times a second: while runs are short, all are full and each claims with the end of its own. The others look a little later, and once for many messages, in case one that was named has died. A worker without a seat polls every two
+ * ten times a second: while runs are short, all are full and each claims with the end of its own. The others
+ * look a little later, and once for many messages, in case one that was named has died. A worker without a seat polls every two
  * seconds, and checks its own runs every second: with hundreds of them there is still a poll every few milliseconds.
  */
 import { sql } from '../database/database.ts'
