@@ -114,12 +114,20 @@ def installed_packages() -> list[str]:
     """The site-packages folders of this Python, or of its virtual environment."""
     import site
 
-    prefixes = [sys.prefix, sys.exec_prefix]
+    shared = site.getsitepackages([sys.prefix, sys.exec_prefix])
     folder = os.path.dirname(os.path.abspath(sys.executable))
+    found = shared
     for home in (folder, os.path.dirname(folder)):
         if os.path.isfile(os.path.join(home, "pyvenv.cfg")):
             with open(os.path.join(home, "pyvenv.cfg"), encoding="utf-8") as file:
                 shares = re.search(r"(?mi)^include-system-site-packages\s*=\s*true\s*$", file.read())
-            prefixes = [home, *prefixes] if shares else [home]
+            found = [*_packages_of(home), *(shared if shares else ())]
             break
-    return [each for each in site.getsitepackages(prefixes) if os.path.isdir(each)]
+    return [each for each in found if os.path.isdir(each)]
+
+
+def _packages_of(home: str) -> list[str]:
+    """Of a virtual environment. Asked without its site module, Debian's Python names the folders of the system's instead."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    folders = dict.fromkeys(("lib", sys.platlibdir))
+    return [os.path.join(home, folder, version, "site-packages") for folder in folders]

@@ -140,8 +140,10 @@ const explainListening = (host: string, port: number, setting: string) => (error
   throw sentence === undefined ? error : new OperatorError(sentence)
 }
 
-/** Nobody has an account yet, and anyone may register. */
-/** A hint is not worth the process: without a database the roles that run already go on by themselves. */
+/**
+ * Nobody has an account yet, and anyone may register. A hint is not worth the process: if the database is away, the roles
+ * that run already go on by themselves.
+ */
 async function needsFirstAccount({ config, db }: Services): Promise<boolean> {
   if (config.SIGNUP !== 'open') return false
   return db.first(sql`SELECT 1 FROM users LIMIT 1`).then(

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import axe from 'axe-core'
 import type { Page } from 'playwright-core'
-import { type Browser, openBrowser, skipWithoutChromium } from '../harness/browser.ts'
+import { type Browser, openBrowser, skipWithoutChromium, writeCode } from '../harness/browser.ts'
 import { makeDataDir, root, type Service, startService } from '../harness/service.ts'
 
 const built = existsSync(path.join(root, 'web/dist')) ? false : 'the console is not built'
@@ -134,14 +134,15 @@ describe('the pipeline editor', { skip: skipWithoutChromium || built }, () => {
     await field.waitFor()
     const { name, schedule, timezone, enabled, domain_id, config } = stored
     const written = { name, schedule, timezone, enabled, domain_id, config }
-    await field.fill('{ "name": ')
+    await writeCode(field, '{ "name": ')
     await page
       .getByText(/JSON/)
       .and(page.getByRole('status'))
       .or(page.getByText(/Unexpected end/))
       .first()
       .waitFor()
-    await field.fill(
+    await writeCode(
+      field,
       JSON.stringify({ ...written, config: { ...config, sync: { mode: 'incremental', writ: 'append' } } }),
     )
     await page
@@ -149,7 +150,7 @@ describe('the pipeline editor', { skip: skipWithoutChromium || built }, () => {
       .first()
       .waitFor()
     const run = { max_attempts: 3 }
-    await field.fill(JSON.stringify({ ...written, config: { ...config, run } }))
+    await writeCode(field, JSON.stringify({ ...written, config: { ...config, run } }))
     await page.getByRole('row', { name: 'config.run.max_attempts none 3' }).waitFor()
     // The form is the other face of it.
     await page.getByRole('link', { name: 'Form' }).click()

@@ -66,7 +66,7 @@ export async function openShared(): Promise<{ newPerson(): Promise<BrowserContex
 export async function writeCode(field: Locator, code: string): Promise<void> {
   await field.press('Control+a')
   await field.press('Delete')
-  await field.pressSequentially(code)
+  await field.fill(code)
 }
 
 function isExecutable(file: string): boolean {
