@@ -1,9 +1,11 @@
-/** A worker or scheduler alone has no API, but still has health endpoints. */
+/** A worker or scheduler as a process of its own: it has no API, but health endpoints, and it outlives its database. */
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { after, before, test } from 'node:test'
 import { cloneDatabase, type TestDatabase } from '../harness/database.ts'
+import { addressOf } from '../harness/database-proxy.ts'
+import { startRelay } from '../harness/relay.ts'
 import { askStatus, databaseSettings, environment, makeDataDir, runSluice } from '../harness/service.ts'
 
 const folder = makeDataDir()
@@ -71,4 +73,24 @@ test('a HEALTH_PORT in use is reported in one sentence', async () => {
     stderr,
     `Port ${port} on 127.0.0.1 is in use by another program; stop it, or set HEALTH_PORT to another port.\n`,
   )
+})
+
+test('a role whose database goes away while it announces itself goes on', async (t) => {
+  let asked = 0
+  const relay = await startRelay(addressOf(database.connection), (client, upstream) => {
+    upstream.pipe(client)
+    client.on('data', (chunk: Buffer) => {
+      if (!chunk.includes('FROM users LIMIT 1')) return void upstream.write(chunk)
+      asked++
+      client.destroy()
+    })
+  })
+  t.after(() => relay.close())
+  const { user, password, database: name } = database.connection
+  const env = { DATABASE_URL: `postgres://${user}:${password}@127.0.0.1:${relay.port}/${name}` }
+  const service = start('worker', env)
+  await service.said(/Sluice worker is running/)
+  assert.ok(asked > 0)
+  service.child.kill('SIGTERM')
+  assert.equal((await service.ended).code, 0)
 })
