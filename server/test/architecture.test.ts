@@ -83,6 +83,8 @@ const ORDER = [
   'sha256.ts',
   'wake-signal.ts',
   'nearest.ts',
+  'schema.ts',
+  'undici.ts',
   'version.ts',
 ]
 /** These folders handle what tenants and their servers send; none of them may reach our own database. */
@@ -194,12 +196,16 @@ test('a command that calls a service loads neither the server nor a driver, so t
     'package @modelcontextprotocol/server',
     'package @modelcontextprotocol/server/stdio',
     'package node:events',
-    'package typebox',
-    'package typebox/value',
+    'schema.ts',
     'version.ts',
   ])
   // Importing it loads fetch too, which takes longer than the rest of a command (client/send.ts).
   assert.ok(!reached.has('package node:http') && !reached.has('package node:https'))
+})
+
+test('packages that take long to load are loaded only by who uses them', () => {
+  const atOnce = imports.filter(({ to, typeOnly }) => !typeOnly && /^(typebox|undici|nodemailer)(\/|$)/.test(to))
+  assert.deepEqual(atOnce.filter(({ later }) => !later).map(describe), [])
 })
 
 test('what every command loads at first is small', () => {

@@ -3,7 +3,6 @@
  * upload that was never completed is aborted by `sweep`.
  */
 import { Readable } from 'node:stream'
-import { Agent, request } from 'undici'
 import { OperatorError } from '../errors.ts'
 import {
   type CredentialSource,
@@ -16,6 +15,7 @@ import {
 } from '../s3/client.ts'
 import { listObjects } from '../s3/listing.ts'
 import { abortStaleUploads, createObjectWriter, deleteObjects, putObject } from '../s3/upload.ts'
+import { loadUndici } from '../undici.ts'
 import { checkKey, checkPrefix } from './blob-keys.ts'
 import { type BlobInfo, BlobNotFound, type BlobStore, BlobStoreUnavailable, type BlobWriter } from './blobs.ts'
 
@@ -116,6 +116,7 @@ async function* listBlobs(client: S3Client, base: string, wanted: string): Async
 function openClient(options: S3BlobOptions): S3Client {
   const patienceMs = options.patienceMs ?? USUAL_PATIENCE_MS
   // Stores close idle connections without notice; a body that stalls for a minute is considered lost.
+  const { Agent, request } = loadUndici()
   const dispatcher = new Agent({
     connections: 16,
     allowH2: false,

@@ -1,7 +1,8 @@
 /** A custom source as the rest of the product sees it, derived from its code without running it. */
-import Type from 'typebox'
+
 import { authenticationTypes } from '../connectors/authentication/authentication.ts'
 import type { Source } from '../connectors/contract.ts'
+import { Type } from '../schema.ts'
 
 export interface CustomSourceOptions {
   source_name: string

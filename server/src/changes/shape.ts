@@ -3,8 +3,9 @@
  * that is absent has its default. `config` of a pipeline is what the API takes, except that a side refers to a saved
  * connector by `connection`, its name.
  */
-import { type Static, Type } from 'typebox'
+
 import { anyObject, closed } from '../connections/endpoint-shape.ts'
+import { type Static, Type } from '../schema.ts'
 import { LONGEST_NAME } from '../tenancy/names.ts'
 
 const name = (description: string) =>

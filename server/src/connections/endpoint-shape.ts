@@ -2,9 +2,10 @@
  * The shape of one side of a pipeline: inline (`name` and settings), or a reference to a saved connector. The
  * connector's settings are checked against its own schema.
  */
-import { Type } from 'typebox'
+
 import type { Authentication } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
+import { Type } from '../schema.ts'
 
 export const closed = { additionalProperties: false }
 export const anyObject = Type.Object({}, { additionalProperties: true })

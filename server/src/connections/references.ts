@@ -2,7 +2,7 @@
  * The references of a config, loaded in one statement: saved connectors, a custom source, the domain, and the database's
  * clock. Only rows of the same organization are found.
  */
-import { Type } from 'typebox'
+
 import { DYNAMIC_STREAMS, declareSource, type SourceDeclaration } from '../cell/declaration.ts'
 import type { ExtractedSchema } from '../cell/validate.ts'
 import type { Source, SourceCapabilities } from '../connectors/contract.ts'
@@ -12,6 +12,7 @@ import { type Queryable, raw, type Statement, sql } from '../database/database.t
 import { type SecretBox, SecretLost } from '../database/secret-box.ts'
 import type { SourceLanguage } from '../executors/messages.ts'
 import type { Json } from '../json/json.ts'
+import { Type } from '../schema.ts'
 import type { SavedSourceConfig } from './endpoint-shape.ts'
 import { schemaOfHint } from './type-hints.ts'
 

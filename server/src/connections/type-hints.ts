@@ -2,8 +2,9 @@
  * Python type hints of a custom source's settings as schemas, as far as a run checks them (python/svc/source/fields.py):
  * a config that the run would refuse is refused when it is saved. What is not known here takes any value.
  */
-import Type, { type TSchema } from 'typebox'
+
 import type { Json } from '../json/json.ts'
+import { type TSchema, Type } from '../schema.ts'
 
 const LONGEST_HINT = 200
 

@@ -43,11 +43,12 @@
  * transaction as the data. If the mark and our own database differ, the mark is right. Systems without such a transaction
  * recognise a **batch** instead (`Commits`).
  */
-import type { Static, TObject, TSchema } from 'typebox'
+
 import type { BlobStore } from '../blobs/blobs.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import type { Egress, StreamAnswer, WholeAnswer, WholeRequest } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
+import type { Static, TObject, TSchema } from '../schema.ts'
 import type { Table } from './formats/local-table.ts'
 import type { LineFacts } from './types/column-facts.ts'
 import type { ColumnType } from './types/column-types.ts'

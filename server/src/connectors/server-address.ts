@@ -4,7 +4,7 @@
  * folder, a file or a second host is refused, and TLS material is given as PEM text.
  */
 import { isIP } from 'node:net'
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../schema.ts'
 import { ConnectorError, secret } from './contract.ts'
 
 /** As in libpq, without `allow`, which prefers not to encrypt. */

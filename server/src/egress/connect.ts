@@ -2,9 +2,9 @@
  * Dials: resolve, check every answer, connect only to checked answers. The name is resolved once, so a DNS server that
  * changes its answer between check and connection (DNS rebinding) achieves nothing.
  */
-import { createRequire } from 'node:module'
 import { connect as connectTcp, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net'
 import type { Dispatcher } from 'undici'
+import { loadUndici } from '../undici.ts'
 import { parseAddress } from './addresses.ts'
 import type { Guard } from './guard.ts'
 import { normalizeTarget } from './hosts.ts'
@@ -148,7 +148,7 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
  * that are still being made.
  */
 export function createDispatcher(dial: Dial, closing: AbortSignal): Dispatcher {
-  const { Agent, buildConnector }: typeof import('undici') = createRequire(import.meta.url)('undici')
+  const { Agent, buildConnector } = loadUndici()
   const startTls = buildConnector({ timeout: defaultTimeoutMs, allowH2: true })
   return new Agent({
     // HTTP/2 if the server offers it.

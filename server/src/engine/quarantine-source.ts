@@ -1,11 +1,12 @@
 /** The source of a run that sends the quarantine of an earlier run again: its records, without the reasons. */
-import Type from 'typebox'
+
 import type { BlobStore } from '../blobs/blobs.ts'
 import { readParts } from '../blobs/part-reader.ts'
 import type { StoredPart } from '../blobs/parts.ts'
 import type { Page, ReadContext, Source } from '../connectors/contract.ts'
 import type { Json } from '../json/json.ts'
 import { cutLines } from '../json/lines.ts'
+import { Type } from '../schema.ts'
 
 const HEAD = Buffer.from('{"record":')
 /** In a record it may occur too; the last one is ours, because quotes in a reason are escaped. */

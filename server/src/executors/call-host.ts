@@ -19,6 +19,7 @@ import { hasOpenedFile } from '../connectors/opened-files.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import type { Egress } from '../egress/policy.ts'
 import type { Json } from '../json/json.ts'
+import { loadUndici } from '../undici.ts'
 import { type Answers, CALL_FRAME_LIMITS, isAnswer, MAX_DESCRIBED } from './answers.ts'
 import { createCallEgress } from './call-egress.ts'
 import type { Channel } from './channel.ts'
@@ -219,7 +220,8 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
   return {
     async preload() {
       const parts = [import('../connectors/registry.ts'), import('../cell/preview.ts'), import('../cell/validate.ts')]
-      await Promise.all([...parts, import('undici')])
+      await Promise.all(parts)
+      loadUndici()
     },
     receive(message) {
       if (message.type !== 'call') return questions.answer(message)

@@ -15,6 +15,7 @@ import { createEgress } from '../egress/policy.ts'
 import { usualSizes } from '../engine/checkpoints.ts'
 import { executeRun } from '../engine/execute.ts'
 import type { Host, Job } from '../engine/job.ts'
+import { loadUndici } from '../undici.ts'
 import type { Channel } from './channel.ts'
 import type { FromExecutor, RunSettings, Served } from './messages.ts'
 import { Questions, storedByService } from './questions.ts'
@@ -27,8 +28,10 @@ export function serveRuns(settings: RunSettings, channel: Channel): Served {
   const questions = new Questions()
   const host = openHost(settings, send, questions)
   return {
-    // Everything was loaded with this file.
-    async preload() {},
+    // All else was loaded with this file.
+    async preload() {
+      loadUndici()
+    },
     receive(message) {
       if (message.type === 'run') void performRun(message.job, host, send)
       else questions.answer(message)

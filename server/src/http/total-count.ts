@@ -1,7 +1,7 @@
 /** Lists on the wire: a plain array, its total in a header, and limits that are clamped rather than refused. */
 import type { FastifyReply } from 'fastify'
-import { type Static, type TSchema, Type } from 'typebox'
 import { COUNTED_AT_MOST, type Listed, type Paging } from '../database/lists.ts'
+import { type Static, type TSchema, Type } from '../schema.ts'
 import { MAX_LIMIT } from './schemas/common.ts'
 
 /** What a query string asks for; without a limit in it or in its schema's default, everything. */

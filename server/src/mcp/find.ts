@@ -1,6 +1,7 @@
 /** Pipelines are named by their name as well as by their id. */
-import { Type } from 'typebox'
+
 import { UsageError } from '../errors.ts'
+import { Type } from '../schema.ts'
 import { type Ask, withQuery } from './ask.ts'
 
 const UUID = /^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$/

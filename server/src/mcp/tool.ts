@@ -1,5 +1,5 @@
 /** What a tool is; tools/ has one file per subject, and tools.ts lists all of them. */
-import { type Static, type TObject, type TProperties, Type } from 'typebox'
+import { type Static, type TObject, type TProperties, Type } from '../schema.ts'
 import type { Ask } from './ask.ts'
 import type { Limits } from './data.ts'
 

@@ -1,7 +1,8 @@
 /** What a pipeline's `config` looks like around its two sides. */
-import { type Static, Type } from 'typebox'
+
 import { anyObject, closed, type DestinationConfig, type SourceConfig, text } from '../connections/endpoint-shape.ts'
 import type { ColumnChoice, SyncMode, WriteMode } from '../connectors/contract.ts'
+import { type Static, Type } from '../schema.ts'
 
 /** What docs/pipelines.md says of a field. The default is text: many depend on other fields, and a config is kept as it was given. */
 type About = {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Type } from 'typebox'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { mysqlDestination } from '../../src/connectors/mysql/destination/destination.ts'
 import { formatStream, quoteName, quoteText, splitStream } from '../../src/connectors/mysql/shared/names.ts'
@@ -8,6 +7,7 @@ import { connectionSettings, resolveTarget } from '../../src/connectors/mysql/sh
 import { mysqlSource } from '../../src/connectors/mysql/source/source.ts'
 import { applyDefaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
 import { createNamer, makeSafe, mysqlNames } from '../../src/connectors/types/names.ts'
+import { Type } from '../../src/schema.ts'
 
 const PASSWORD = 's3cret-in-the-address'
 

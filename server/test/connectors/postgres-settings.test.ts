@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { Type } from 'typebox'
 import { ConnectorError } from '../../src/connectors/contract.ts'
 import { formatStream, quoteText, splitStream } from '../../src/connectors/postgres/shared/names.ts'
 import { connectionSettings, resolveTarget } from '../../src/connectors/postgres/shared/settings.ts'
 import { findSettingsFaults } from '../../src/connectors/settings/settings.ts'
+import { Type } from '../../src/schema.ts'
 
 const PASSWORD = 's3cret-in-the-address'
 

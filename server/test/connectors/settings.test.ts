@@ -1,15 +1,25 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import Type from 'typebox'
+import { frameOf } from '../../src/changes/shape.ts'
+import { frames } from '../../src/connections/endpoint-shape.ts'
 import {
   authenticationSecrets,
   findAuthenticationFaults,
   maskAuthentication,
 } from '../../src/connectors/authentication/authentication.ts'
 import { overridable, secret } from '../../src/connectors/contract.ts'
+import { destinations, sources } from '../../src/connectors/registry.ts'
 import { MASK, maskSecrets, secretPaths, secretValues } from '../../src/connectors/settings/secrets.ts'
-import { applyDefaults, findOverrideFaults, findSettingsFaults } from '../../src/connectors/settings/settings.ts'
+import {
+  applyDefaults,
+  findOverrideFaults,
+  findSettingsFaults,
+  isObject,
+  type Node,
+} from '../../src/connectors/settings/settings.ts'
 import { nearest } from '../../src/nearest.ts'
+import { configFrame } from '../../src/pipelines/config-shape.ts'
+import { Type } from '../../src/schema.ts'
 
 const schema = Type.Object(
   {
@@ -174,5 +184,50 @@ describe('the nearest name', () => {
     assert.equal(nearest('creatuers', ['creatures', 'plants']), 'creatures')
     assert.equal(nearest('hsot', ['host', 'port']), 'host')
     assert.equal(nearest('x', []), null)
+  })
+})
+
+describe('the schemas of settings', () => {
+  /** What findSettingsFaults checks, and what only describes. */
+  const KNOWN = [
+    ...[
+      'type',
+      'properties',
+      'required',
+      'additionalProperties',
+      'items',
+      'anyOf',
+      'enum',
+      'const',
+      'minimum',
+      'maximum',
+    ],
+    ...['exclusiveMinimum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'pattern'],
+    ...['default', 'x-default', 'description', 'examples', 'contentMediaType', 'secret', 'override', 'identity'],
+    ...['either', 'cases'],
+  ]
+
+  function findOthers(node: object, path: string): string[] {
+    const own = Object.keys(node).filter((keyword) => !KNOWN.includes(keyword))
+    const { properties = {}, anyOf = [], items, additionalProperties } = node as Node
+    const inside = [...Object.entries(properties), ...Object.entries({ ...anyOf, items, additionalProperties })]
+    return [
+      ...own.map((keyword) => `${path}: ${keyword}`),
+      ...inside.flatMap(([name, child]) => (isObject(child) ? findOthers(child, `${path}.${name}`) : [])),
+    ]
+  }
+
+  it('use no keyword that would not be checked', () => {
+    const connectors = [...sources, ...destinations].map(({ kind, name, settings }) => [`${kind} ${name}`, settings])
+    const shapes: Record<string, object> = { ...Object.fromEntries(connectors), ...frameOf, configFrame }
+    for (const [part, { saved, inline }] of Object.entries(frames)) Object.assign(shapes, { [part]: inline, saved })
+    assert.ok(Object.keys(shapes).length > 20)
+    assert.deepEqual(
+      Object.entries(shapes).flatMap(([name, schema]) => findOthers(schema, name)),
+      [],
+    )
+    assert.deepEqual(findOthers(Type.Array(Type.Object({ a: Type.Number({ multipleOf: 2 }) })), 'x'), [
+      'x.items.a: multipleOf',
+    ])
   })
 })

@@ -1,6 +1,7 @@
 /** A source made of given JSON lines, for driving destinations: resumable or not, with pages as small as needed. */
-import Type from 'typebox'
+
 import type { Page, Source } from '../../src/connectors/contract.ts'
+import { Type } from '../../src/schema.ts'
 
 let made = 0
 

@@ -7,7 +7,6 @@
  */
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import Type from 'typebox'
 import {
   batchId,
   ConnectorError,
@@ -15,9 +14,10 @@ import {
   type Load,
   type LoadContext,
 } from '../../src/connectors/contract.ts'
+import { type Static, Type } from '../../src/schema.ts'
 
 const settings = Type.Object({ folder: Type.String() }, { additionalProperties: false })
-type Settings = Type.Static<typeof settings>
+type Settings = Static<typeof settings>
 
 interface Manifest {
   run_id: string

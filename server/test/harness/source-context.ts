@@ -1,9 +1,10 @@
 /** The context of a source outside a run. */
-import type { TObject } from 'typebox'
+
 import { NO_AUTHENTICATION } from '../../src/connectors/authentication/authentication.ts'
 import { createFetch } from '../../src/connectors/authentication/fetch.ts'
 import type { Source, SourceContext } from '../../src/connectors/contract.ts'
 import { applyDefaults } from '../../src/connectors/settings/settings.ts'
+import type { TObject } from '../../src/schema.ts'
 import type { Settings } from './conformance.ts'
 import type { RunBench } from './run-bench.ts'
 

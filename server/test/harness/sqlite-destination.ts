@@ -5,9 +5,9 @@
  * Rows that must not be visible yet have their run in `staged_by`; publishing shows them, in one transaction with the mark.
  */
 import { DatabaseSync } from 'node:sqlite'
-import Type from 'typebox'
 import { ConnectorError, type Destination, type LoadContext, type Mark } from '../../src/connectors/contract.ts'
 import type { Json } from '../../src/json/json.ts'
+import { type Static, Type } from '../../src/schema.ts'
 
 const settings = Type.Object(
   { file: Type.String(), table: Type.String({ default: 'rows' }) },
@@ -63,7 +63,7 @@ export const sqliteDestination: Destination<typeof settings> = {
   },
 }
 
-function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<ReturnType<Destination['open']>> {
+function openLoad(context: LoadContext<Static<typeof settings>>): Awaited<ReturnType<Destination['open']>> {
   const { config, pipeline_id, run_id, token, sync, resumable } = context
   const db = openDatabase(config.file)
   const staged = sync.write === 'replace' || !resumable
@@ -124,10 +124,7 @@ function openLoad(context: LoadContext<Type.Static<typeof settings>>): Awaited<R
 }
 
 /** Records whose name begins with `refused` may be staged, but not become visible. */
-async function leaveOut(
-  { refused }: LoadContext<Type.Static<typeof settings>>,
-  rows: readonly string[],
-): Promise<string[]> {
+async function leaveOut({ refused }: LoadContext<Static<typeof settings>>, rows: readonly string[]): Promise<string[]> {
   const taken: string[] = []
   for (const row of rows) {
     if (!row.includes('"name":"refused')) taken.push(row)

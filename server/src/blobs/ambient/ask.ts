@@ -1,7 +1,8 @@
 /** Requests to the services that hand out credentials. They are the operator's own, so they do not go through egress. */
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import { OperatorError } from '../../errors.ts'
 import { readText } from '../../s3/xml.ts'
+import { loadUndici } from '../../undici.ts'
 
 export interface TemporaryCredentials {
   accessKeyId: string
@@ -23,15 +24,17 @@ interface Question {
 const ANSWER_BYTES = 64 * 1024
 const TIMEOUT_MS = 5000
 const TRIES = 3
-// Asked once an hour: a kept connection would only be found dead.
-const agent = new Agent({ pipelining: 0, allowH2: false })
+let agent: Agent | undefined
 
 /** The text of a successful answer. Never follows a redirect; never repeats what was sent or answered. */
 export async function ask(url: string, question: Question): Promise<string> {
+  const undici = loadUndici()
+  // Asked once an hour: a kept connection would only be found dead.
+  agent ??= new undici.Agent({ pipelining: 0, allowH2: false })
   const { service, method = 'GET', headers = {}, body, timeoutMs = TIMEOUT_MS } = question
   for (let tries = 1; ; tries++) {
     try {
-      const answer = await request(url, {
+      const answer = await undici.request(url, {
         method,
         headers,
         dispatcher: agent,

@@ -1,5 +1,5 @@
 /** The authentication types of sources and their params. Custom sources may define other types, with any params. */
-import Type, { type TObject } from 'typebox'
+import { type TObject, Type } from '../../schema.ts'
 import { type Authentication, secret } from '../contract.ts'
 import { MASK, maskSecrets, secretValues } from '../settings/secrets.ts'
 import { findSettingsFaults, isObject } from '../settings/settings.ts'

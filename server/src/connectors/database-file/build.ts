@@ -1,7 +1,7 @@
 /** What building a database file has in common, whatever system it is of. */
 import { open } from 'node:fs/promises'
-import Type from 'typebox'
 import { watchSpace } from '../../blobs/disk-space.ts'
+import { Type } from '../../schema.ts'
 import { type Column, ConnectorError, type Context, identity, type OutputContext, overridable } from '../contract.ts'
 import { LineSurvey, surveyLines } from '../formats/line-survey.ts'
 import type { ColumnFacts } from '../types/column-facts.ts'

@@ -1,5 +1,5 @@
 /** Where a database file is: at an address, or among the outputs of the organization's own runs. */
-import Type from 'typebox'
+import { Type } from '../../schema.ts'
 import { ConnectorError, type Either, identity } from '../contract.ts'
 
 const RUN_ID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'

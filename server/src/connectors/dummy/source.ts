@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import type { Json } from '../../json/json.ts'
+import { type Static, Type } from '../../schema.ts'
 import {
   ConnectorError,
   identity,
@@ -115,7 +115,7 @@ To see what a failure looks like set \`fail_after\`; to have time to cancel a ru
   },
 }
 
-type DummyContext = ReadContext<Type.Static<typeof settings>>
+type DummyContext = ReadContext<Static<typeof settings>>
 
 async function* makePages(context: DummyContext): AsyncGenerator<Page> {
   const { records, seed, delay_ms, fail_after, repeat_ids } = context.config

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../schema.ts'
 import { type Destination, overridable } from '../contract.ts'
 import { chooseOutputColumns, type OutputColumn } from '../formats/output-columns.ts'
 import type { ColumnFacts } from '../types/column-facts.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { type Static, Type } from '../../schema.ts'
 import { ConnectorError, type Either, identity, overridable } from '../contract.ts'
 import { expandUrl, MOST_URLS } from './expand-url.ts'
 
@@ -77,7 +77,7 @@ export const settings = Type.Object(
   { additionalProperties: false, either },
 )
 
-export type FileSettings = Type.Static<typeof settings>
+export type FileSettings = Static<typeof settings>
 
 /** One spelling of an address and of an id. User and password in an address are secrets, so they are left out. */
 export function canonicalFile(config: FileSettings): Record<string, unknown> {

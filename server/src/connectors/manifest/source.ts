@@ -1,6 +1,7 @@
 /** The source `manifest`: a declarative manifest, in the settings or saved, with its own settings. */
-import { Type } from 'typebox'
+
 import type { Json } from '../../json/json.ts'
+import { Type } from '../../schema.ts'
 import {
   ConnectorError,
   identity,

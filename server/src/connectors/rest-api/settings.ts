@@ -1,5 +1,5 @@
 /** The settings, in the shape of dlt's REST API source. What fits the schema but not together is found when it is compiled. */
-import Type, { type Static, type TSchema } from 'typebox'
+import { type Static, type TSchema, Type } from '../../schema.ts'
 import { type Cases, identity, secret } from '../contract.ts'
 
 const closed = { additionalProperties: false }

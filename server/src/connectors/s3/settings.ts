@@ -1,6 +1,7 @@
 /** Where a bucket is and who asks: the settings that source and destination share. */
-import { type Static, Type } from 'typebox'
+
 import type { S3Place } from '../../s3/client.ts'
+import { type Static, Type } from '../../schema.ts'
 import { ConnectorError, identity, secret } from '../contract.ts'
 
 const DEFAULT_REGION = 'us-east-1'

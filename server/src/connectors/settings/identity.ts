@@ -1,5 +1,5 @@
 /** Which of a config's settings say what data is meant. */
-import type { TSchema } from 'typebox'
+import type { TSchema } from '../../schema.ts'
 import { type Fields, isObject, type Node } from './settings.ts'
 
 /** The settings marked `identity` that are set, by their path. A secret is never among them. */

@@ -1,5 +1,5 @@
 /** Secrets in a config: finding them and masking them. */
-import type { TSchema } from 'typebox'
+import type { TSchema } from '../../schema.ts'
 import { type Fields, isObject, type Node } from './settings.ts'
 
 /** How a secret is shown to callers without write permission. Sent back, it means "keep what is stored". */

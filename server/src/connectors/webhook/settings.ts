@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../schema.ts'
 import { identity, overridable, secret } from '../contract.ts'
 
 export const settings = Type.Object(

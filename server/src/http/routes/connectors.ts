@@ -1,7 +1,7 @@
-import { Type } from 'typebox'
 import { listDestinations, listSources } from '../../connections/discovery.ts'
 import { checkConnector, listConnectorStreams } from '../../connections/probes.ts'
 import { restoreProbe } from '../../pipelines/tried-config.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'

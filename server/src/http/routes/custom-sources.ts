@@ -1,5 +1,4 @@
 import type { FastifyReply } from 'fastify'
-import { Type } from 'typebox'
 import {
   createCustomSource,
   deleteCustomSource,
@@ -16,6 +15,7 @@ import {
   previewCustomSource,
 } from '../../connections/previews.ts'
 import { listPipelines } from '../../pipelines/list.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import { requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { isReady } from '../../readiness.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { createTokenCheck } from '../metrics-token.ts'

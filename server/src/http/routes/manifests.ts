@@ -1,4 +1,3 @@
-import { Type } from 'typebox'
 import {
   createManifest,
   deleteManifest,
@@ -10,6 +9,7 @@ import {
   validateManifest,
 } from '../../connections/manifests.ts'
 import { listPipelines } from '../../pipelines/list.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import { requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'

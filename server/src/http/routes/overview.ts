@@ -1,7 +1,8 @@
 /** What the first page of the console shows: how things went, and what comes next. */
-import { Type } from 'typebox'
+
 import { readRunDays } from '../../runs/days.ts'
 import { readTimeline } from '../../runs/timeline.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { actOnPipelines } from '../../runs/pipeline-actions.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import type { App } from '../app-type.ts'
 import { actorOf } from '../authenticate.ts'

@@ -1,4 +1,3 @@
-import { Type } from 'typebox'
 import {
   type ConnectorType,
   createSavedConnector,
@@ -9,6 +8,7 @@ import {
   updateSavedConnector,
 } from '../../connections/saved-connectors.ts'
 import { listPipelines } from '../../pipelines/list.ts'
+import { Type } from '../../schema.ts'
 import type { Services } from '../../services.ts'
 import { requirePermission } from '../../tenancy/actor.ts'
 import type { App } from '../app-type.ts'

@@ -1,7 +1,7 @@
-import { Type } from 'typebox'
 import { ALERT_EVENTS } from '../../alerts/alerts.ts'
 import { CHANNEL_TYPES, MAX_RECIPIENTS } from '../../alerts/channel.ts'
 import { WEEKDAYS } from '../../alerts/quiet-hours.ts'
+import { Type } from '../../schema.ts'
 import { DELIVERY_STATUSES } from '../../webhooks/queue.ts'
 import { Name, Nullable, OptionalPaging, Paging, patternOf, Timestamp, Uuid } from './common.ts'
 

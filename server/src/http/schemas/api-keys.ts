@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { KEY_LIFETIMES } from '../../tenancy/api-keys.ts'
 import { domainPermissions, keyPermissions } from '../../tenancy/permissions.ts'
 import { Name, Nullable, OptionalPaging, RoleName, Timestamp, Uuid } from './common.ts'

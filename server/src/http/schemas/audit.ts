@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { ListOf } from '../total-count.ts'
 import { Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 

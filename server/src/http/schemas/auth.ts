@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Email, Name, Nullable, RoleName, Timestamp, Uuid } from './common.ts'
 
 const Password = Type.String({ minLength: 1, maxLength: 1000 })

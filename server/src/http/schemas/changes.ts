@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { KINDS, type Kind, MAX_OBJECTS } from '../../changes/shape.ts'
+import { Type } from '../../schema.ts'
 import { Name, Nullable, Problem } from './common.ts'
 
 const ABOUT: Record<Kind, string> = {

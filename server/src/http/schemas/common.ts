@@ -1,6 +1,7 @@
 /** Pieces that many routes share. A route's schema gives its types, its validation, its serialisation and its documentation. */
-import { type Static, type TSchema, Type } from 'typebox'
+
 import { catalogue, type ErrorCode } from '../../errors.ts'
+import { type Static, type TSchema, Type } from '../../schema.ts'
 import { LONGEST_NAME } from '../../tenancy/names.ts'
 import { ROLES } from '../../tenancy/permissions.ts'
 

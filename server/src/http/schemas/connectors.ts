@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { MAX_SHOWN, MAX_SHOWN_BYTES } from '../../connections/shown-streams.ts'
+import { Type } from '../../schema.ts'
 import { AnyObject, Description, Name, Nullable, Problem, Timestamp, Uuid } from './common.ts'
 
 const info = {

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { DEFAULT_RECORDS } from '../../connections/previews.ts'
+import { Type } from '../../schema.ts'
 import { AnyObject, Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
 import { ShownStreams } from './connectors.ts'
 

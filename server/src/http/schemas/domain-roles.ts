@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Uuid } from './common.ts'
 
 export const GrantDomainRole = Type.Object({ domain_id: Uuid, role: Type.Enum(['admin', 'member']) })

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Description, Name, Nullable, Paging, patternOf, Timestamp, Uuid } from './common.ts'
 
 const Color = Type.String({

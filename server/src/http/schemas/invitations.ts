@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { INVITED_ROLES } from '../../tenancy/invitations.ts'
 import { AuthenticationResult } from './auth.ts'
 import { Email, Nullable, OptionalPaging, RoleName, Timestamp, Uuid } from './common.ts'

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Description, Name, Nullable, patternOf, Timestamp, Uuid } from './common.ts'
 import { ShownStreams } from './connectors.ts'
 import { Finding, SourceUse } from './custom-sources.ts'

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { AnyObject } from './common.ts'
 
 /** Of JSON-RPC, one at a time. */

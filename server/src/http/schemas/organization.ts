@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Uuid } from './common.ts'
 
 export const TransferOwnership = Type.Object({ user_id: Uuid })

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { MAX_ROWS } from '../../executors/answers.ts'
+import { Type } from '../../schema.ts'
 import { NOT_BLANK } from './common.ts'
 
 const QueryColumn = Type.Object({

@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { MOST_FAILURES, MOST_TIMES } from '../../runs/timeline.ts'
+import { Type } from '../../schema.ts'
 import { Nullable, Timestamp, Uuid } from './common.ts'
 import { RunStatusName } from './runs.ts'
 

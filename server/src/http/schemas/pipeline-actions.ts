@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { PIPELINE_ACTIONS } from '../../runs/pipeline-actions.ts'
+import { Type } from '../../schema.ts'
 import { Nullable, Uuid } from './common.ts'
 
 export const PipelineActions = Type.Object({

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Nullable } from './common.ts'
 import { PipelineOfSecrets } from './connectors.ts'
 import { Config } from './pipelines.ts'

@@ -1,6 +1,6 @@
-import { Type } from 'typebox'
 import { PIPELINE_SORTS } from '../../pipelines/list.ts'
 import { RUN_STATUSES } from '../../runs/states.ts'
+import { Type } from '../../schema.ts'
 import { Name, NOT_BLANK, Nullable, Paging, Timestamp, Uuid } from './common.ts'
 
 const Schedule = Nullable(

@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 
 /** Only the characters of an invitation token, because it is stored in a cookie. */
 export const StartQuery = Type.Object({

@@ -1,6 +1,6 @@
-import { type TSchema, Type } from 'typebox'
 import { LOG_LEVELS } from '../../runs/log-search.ts'
 import { RUN_STATUSES } from '../../runs/states.ts'
+import { type TSchema, Type } from '../../schema.ts'
 import { ListOf } from '../total-count.ts'
 import { AnyObject, Nullable, Paging, Since, Timestamp, Until, Uuid } from './common.ts'
 

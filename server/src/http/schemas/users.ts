@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Nullable, OptionalPaging, RoleName, Timestamp, Uuid } from './common.ts'
 
 const fields = { id: Uuid, email: Type.String(), name: Type.String() }

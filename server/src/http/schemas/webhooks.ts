@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { RUN_EVENTS } from '../../webhooks/events.ts'
 import { DELIVERY_STATUSES } from '../../webhooks/queue.ts'
 import { SHORTEST_SECRET } from '../../webhooks/webhooks.ts'

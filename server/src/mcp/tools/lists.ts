@@ -1,5 +1,5 @@
 /** What there is. A list says whether there is more of it. */
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { type Ask, withQuery } from '../ask.ts'
 import { findPipeline, PipelineRef } from '../find.ts'
 import { defineTool, inputOf } from '../tool.ts'

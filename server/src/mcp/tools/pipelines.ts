@@ -1,5 +1,5 @@
-import { Type } from 'typebox'
 import { UsageError } from '../../errors.ts'
+import { Type } from '../../schema.ts'
 import { type Ask, withQuery } from '../ask.ts'
 import { findPipeline, PipelineRef } from '../find.ts'
 import { defineTool, inputOf } from '../tool.ts'

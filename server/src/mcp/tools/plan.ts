@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { defineTool, inputOf } from '../tool.ts'
 
 const listOf = (description: string) =>

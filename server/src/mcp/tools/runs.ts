@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { withQuery } from '../ask.ts'
 import { MOST_CHARACTERS } from '../data.ts'
 import { findPipeline, Id, PipelineRef } from '../find.ts'

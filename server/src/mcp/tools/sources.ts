@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { Type } from '../../schema.ts'
 import { Id } from '../find.ts'
 import { defineTool, inputOf } from '../tool.ts'
 

@@ -1,5 +1,5 @@
 /** The clickhouse destination: settings, checks and the way into a load (load.ts has the protocol). */
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import { type Context, type Destination, identity, type Load, type LoadContext, overridable } from '../../contract.ts'
 import { clickhouseNames, makeSafe } from '../../types/names.ts'
 import { Client } from '../shared/client.ts'

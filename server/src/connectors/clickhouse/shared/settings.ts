@@ -1,6 +1,6 @@
 /** Where the HTTP interface of a ClickHouse server is and how to log in: the settings that both connectors share. */
 import { isIP } from 'node:net'
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import { ConnectorError, type Either, identity, secret } from '../../contract.ts'
 import { type AddressDialect, canonicalHost, resolveAddress } from '../../server-address.ts'
 

@@ -2,7 +2,7 @@
  * The clickhouse source. A read is one SELECT whose rows are streamed; the server reads the parts that the table has when it
  * begins. A whole table is read in any order, so it cannot resume. An incremental read is in cursor order and can resume.
  */
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import {
   identity,
   overridable,

@@ -3,7 +3,7 @@
  * whole table is read in any order, so it cannot resume; an incremental read is in cursor order and can.
  */
 import type { DuckDBConnection, DuckDBDataChunk } from '@duckdb/node-api'
-import Type from 'typebox'
+import { Type } from '../../../schema.ts'
 import {
   identity,
   overridable,

@@ -1,5 +1,5 @@
 /** The mysql destination: settings, checks and the way into a load (load.ts has the protocol). */
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import {
   ConnectorError,
   type Context,

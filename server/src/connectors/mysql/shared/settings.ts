@@ -1,5 +1,5 @@
 /** Where a MySQL or MariaDB server is and how to log in: the settings both connectors share, resolved to one `Target`. */
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import { type Either, identity, secret } from '../../contract.ts'
 import {
   type AddressDialect,

@@ -3,7 +3,7 @@
  * whole table is read in any order, so it cannot resume: a second snapshot would mix two points in time. An incremental
  * read is in cursor order and can resume.
  */
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import {
   identity,
   overridable,

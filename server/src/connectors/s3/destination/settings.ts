@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import { ConnectorError, identity, overridable } from '../../contract.ts'
 import { canonicalPlace, checkFolder, connectionSettings } from '../settings.ts'
 

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, Type } from '../../../schema.ts'
 import { identity, overridable } from '../../contract.ts'
 import { connectionSettings } from '../settings.ts'
 

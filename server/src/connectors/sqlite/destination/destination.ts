@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import Type from 'typebox'
+import { Type } from '../../../schema.ts'
 import { type BuiltOutput, ConnectorError, type Destination, type OutputContext } from '../../contract.ts'
 import {
   describeColumns,

@@ -5,7 +5,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import Type from 'typebox'
+import { Type } from '../../../schema.ts'
 import type { Page, ReadContext, Reading, Source, SourceContext } from '../../contract.ts'
 import { readState } from '../../cursor/cursor-state.ts'
 import { checkFile, fetchFile } from '../../database-file/fetch-file.ts'
