@@ -42,6 +42,7 @@ class SharedListener implements Listener {
   /** Once it is connected. */
   #client: pg.Client | null = null
   #retry: NodeJS.Timeout | undefined
+  #lastQuery: Promise<unknown> = Promise.resolve()
 
   constructor(settings: ListenerSettings) {
     this.#settings = settings
@@ -54,7 +55,8 @@ class SharedListener implements Listener {
     this.#subscribers.add(subscriber)
     try {
       this.#connection ??= this.#connect()
-      await listenTo(await this.#connection, subscriber.channel)
+      const client = await this.#connection
+      await this.#query(client, listenTo(subscriber.channel))
     } catch (error) {
       this.#subscribers.delete(subscriber)
       await this.#abandon()
@@ -88,14 +90,21 @@ class SharedListener implements Listener {
     try {
       await setUpSession(client, setUp)
       const channels = new Set([...this.#subscribers].map((subscriber) => subscriber.channel))
-      for (const channel of channels) await listenTo(client, channel)
+      for (const channel of channels) await client.query(listenTo(channel))
     } catch (error) {
       servers.doubt()
       dropConnection(client)
       throw error
     }
-    const probing = setInterval(() => probe(client, onError, onSilence), PROBE_EVERY_MS).unref()
+    const ask = () => this.#query(client, 'SELECT 1')
+    const silent = (error: Error) => {
+      onError(error)
+      onSilence()
+      dropConnection(client)
+    }
+    const probing = setInterval(() => probe(ask, silent), PROBE_EVERY_MS).unref()
     this.#client = client
+    this.#lastQuery = Promise.resolve()
     client.once('end', () => {
       clearInterval(probing)
       this.#client = null
@@ -106,6 +115,13 @@ class SharedListener implements Listener {
       this.#reconnect(0)
     })
     return client
+  }
+
+  /** Subscribers come at any time, and the driver takes one query after the other. */
+  #query(client: pg.Client, text: string): Promise<unknown> {
+    const answer = this.#lastQuery.then(() => client.query(text))
+    this.#lastQuery = answer.catch(() => undefined)
+    return answer
   }
 
   #reconnect(tries: number): void {
@@ -142,15 +158,14 @@ class SharedListener implements Listener {
   }
 }
 
-const listenTo = (client: pg.Client, channel: string) => client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
+const listenTo = (channel: string): string => `LISTEN ${pg.escapeIdentifier(channel)}`
 
-function probe(client: pg.Client, onError: (error: Error) => void, onSilence: () => void): void {
-  const silent = setTimeout(() => {
-    onError(new Error('the connection that receives notifications stopped answering; opening a new one'))
-    onSilence()
-    dropConnection(client)
-  }, PROBE_ANSWER_MS)
-  client.query('SELECT 1').then(
+function probe(ask: () => Promise<unknown>, onSilence: (error: Error) => void): void {
+  const silent = setTimeout(
+    () => onSilence(new Error('the connection that receives notifications stopped answering; opening a new one')),
+    PROBE_ANSWER_MS,
+  )
+  ask().then(
     () => clearTimeout(silent),
     () => clearTimeout(silent),
   )
