@@ -10,7 +10,7 @@ import { NetworkMissing } from './failure.ts'
 import { callInteractive, type SourceInput } from './interactive.ts'
 import { readStreams } from './preview.ts'
 
-export interface ValidationItem {
+interface ValidationItem {
   line: number
   column: number
   message: string

@@ -5,7 +5,7 @@ import { checkManifest, type Verdict } from '../connectors/registry.ts'
 
 export async function checkFile(file: string): Promise<Verdict> {
   try {
-    return checkManifest(await readFile(file, 'utf8'))
+    return await checkManifest(await readFile(file, 'utf8'))
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     return { runs: 'no', streams: 0, runnable: 0, reasons: [`the file cannot be read: ${reason}`] }

@@ -21,9 +21,11 @@ import { sqliteSource } from './sqlite/source/source.ts'
 import { webhookDestination } from './webhook/destination.ts'
 
 /** Manifests are also saved under names of their own, like custom sources. */
-export { checkManifest, type Verdict } from './manifest/manifest.ts'
-export { savedManifest } from './manifest/source.ts'
-export { validateManifest } from './manifest/validate.ts'
+export type { Verdict } from './manifest/manifest.ts'
+export { loadOperations as loadManifests, savedManifest } from './manifest/source.ts'
+
+export const checkManifest = async (text: string) => (await import('./manifest/manifest.ts')).checkManifest(text)
+export const validateManifest = async (text: string) => (await import('./manifest/validate.ts')).validateManifest(text)
 
 export const sources: readonly Source[] = [
   clickhouseSource,

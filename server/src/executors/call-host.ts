@@ -90,7 +90,7 @@ const performers: Performers = {
   },
   async validate_manifest({ manifest }) {
     const { validateManifest } = await import('../connectors/registry.ts')
-    return { answer: validateManifest(manifest) }
+    return { answer: await validateManifest(manifest) }
   },
   async pipeline_preview(input, host) {
     const { source: endpoint, destination: target, outputs, max_records, ...rest } = input
@@ -219,8 +219,12 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
   })
   return {
     async preload() {
-      const parts = [import('../connectors/registry.ts'), import('../cell/preview.ts'), import('../cell/validate.ts')]
-      await Promise.all(parts)
+      const [{ loadManifests }] = await Promise.all([
+        import('../connectors/registry.ts'),
+        import('../cell/preview.ts'),
+        import('../cell/validate.ts'),
+      ])
+      await loadManifests()
       loadUndici()
     },
     receive(message) {

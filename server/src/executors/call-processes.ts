@@ -81,7 +81,8 @@ export class CallProcesses {
   }
 
   release(released: CallProcess, clean: boolean): void {
-    if (!clean || this.#closed || released.calls >= CALLS_PER_PROCESS || released.process.gone) {
+    const usable = released.state !== 'ending' && !released.process.gone && released.calls < CALLS_PER_PROCESS
+    if (!clean || this.#closed || !usable) {
       this.#end(released)
       this.#keepWarm()
       return

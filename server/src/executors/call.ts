@@ -92,6 +92,8 @@ export async function performCall<K extends CallKind>(
         if (message.type === 'refresh_end') exchanging?.resolve()
         exchanging = message.type === 'refresh_begin' && 'token' in answer ? Promise.withResolvers() : null
       })
+    // Whatever comes after it is unsolicited, even if it came with it.
+    executor.listener = null
     const outcome = deadline === undefined ? null : readOutcome(call.kind, message, body)
     if (outcome) resolve(outcome)
     else fail('internal', BROKEN, `an executor gave an invalid answer to a ${call.kind}`)

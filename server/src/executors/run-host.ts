@@ -10,6 +10,7 @@ import type { RefreshTokens } from '../connectors/authentication/refresh-tokens.
 import { ConnectorError, type RunLog, type Source } from '../connectors/contract.ts'
 import { duckdbWasOpened } from '../connectors/duckdb.ts'
 import { hasOpenedFile } from '../connectors/opened-files.ts'
+import { loadManifests, savedManifest } from '../connectors/registry.ts'
 import { createRedact } from '../connectors/settings/redact.ts'
 import { createEgress } from '../egress/policy.ts'
 import { usualSizes } from '../engine/checkpoints.ts'
@@ -30,6 +31,7 @@ export function serveRuns(settings: RunSettings, channel: Channel): Served {
   return {
     // All else was loaded with this file.
     async preload() {
+      await loadManifests()
       loadUndici()
     },
     receive(message) {
@@ -91,7 +93,6 @@ async function performRun(job: Job, hostOf: (log: BatchedLog) => Host, send: Sen
 async function openCustomSource(source: Job['source']): Promise<Source> {
   const { code, language } = source.custom!
   if (language === 'manifest') {
-    const { savedManifest } = await import('../connectors/registry.ts')
     return savedManifest(source.name, code) as unknown as Source
   }
   const { pythonSource } = await import('../cell/python-source.ts')

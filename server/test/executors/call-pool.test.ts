@@ -191,12 +191,17 @@ test('a process that exceeds its memory is killed', async () => {
   assert.equal(await run('large', heap), 'memory')
 })
 
-test('a process that sends an unsolicited message is not reused', async () => {
-  const first = await run('eager', `${PID}; setTimeout(() => answer(), 20)`)
-  assert.deepEqual(await livesNot(first), [])
-  assert.ok(complaints.includes('an executor sent an unsolicited message'))
-  assert.notEqual(await run('eager', PID), first)
-})
+for (const [when, more] of [
+  ['later', 'setTimeout(() => answer(), 20)'],
+  ['together with its answer', 'answer()'],
+])
+  test(`a process that sends an unsolicited message ${when} is not reused`, async () => {
+    complaints.length = 0
+    const first = await run('eager', `${PID}; ${more}`)
+    assert.deepEqual(await livesNot(first), [])
+    assert.ok(complaints.includes('an executor sent an unsolicited message'))
+    assert.notEqual(await run('eager', PID), first)
+  })
 
 test('a caller that disconnects ends the call, whether it is waiting or running', async () => {
   const { pool, run } = openPool({ concurrency: 2, perOrganization: 1 })
