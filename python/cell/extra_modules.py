@@ -127,7 +127,9 @@ def installed_packages() -> list[str]:
 
 
 def _packages_of(home: str) -> list[str]:
-    """Of a virtual environment. Asked without its site module, Debian's Python names the folders of the system's instead."""
+    """Of a virtual environment. Without it, as here, Debian's Python only names its own kind of folder (dist-packages)."""
+    import site
+
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    folders = dict.fromkeys(("lib", sys.platlibdir))
-    return [os.path.join(home, folder, version, "site-packages") for folder in folders]
+    usual = [os.path.join(home, folder, version, "site-packages") for folder in ("lib", sys.platlibdir)]
+    return list(dict.fromkeys((*site.getsitepackages([home]), *usual)))

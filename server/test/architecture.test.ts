@@ -204,8 +204,20 @@ test('a command that calls a service loads neither the server nor a driver, so t
 })
 
 test('packages that take long to load are loaded only by who uses them', () => {
-  const atOnce = imports.filter(({ to, typeOnly }) => !typeOnly && /^(typebox|undici|nodemailer)(\/|$)/.test(to))
-  assert.deepEqual(atOnce.filter(({ later }) => !later).map(describe), [])
+  const atOnce = imports.filter(({ typeOnly, later }) => !typeOnly && !later)
+  assert.deepEqual(atOnce.filter(({ to }) => /^(undici|nodemailer)(\/|$)/.test(to)).map(describe), [])
+})
+
+test('what is loaded at run time is a dependency, also where those for development are left out', () => {
+  const { dependencies } = JSON.parse(readFileSync(path.join(source, '../package.json'), 'utf8'))
+  const packages = imports.filter(({ to, own, typeOnly }) => !own && !typeOnly && !to.startsWith('node:'))
+  assert.ok(packages.length > 20)
+  const nameOf = (to: string) =>
+    to
+      .split('/')
+      .slice(0, to.startsWith('@') ? 2 : 1)
+      .join('/')
+  assert.deepEqual(packages.filter(({ to }) => !(nameOf(to) in dependencies)).map(describe), [])
 })
 
 test('what every command loads at first is small', () => {

@@ -616,7 +616,7 @@ export function identity<T extends TSchema>(schema: T): T {
   return marked(schema, 'identity')
 }
 
-/** A copy with one more keyword. TypeBox stores "optional" in a non-enumerable property, which a spread would lose. */
+/** A copy with one more keyword. That it is optional is in a non-enumerable property (schema.ts), which a spread would lose. */
 function marked<T extends TSchema>(schema: T, keyword: string): T {
   const copy = Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema))
   return Object.assign(copy, { [keyword]: true })

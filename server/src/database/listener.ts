@@ -35,14 +35,19 @@ export interface ListenerSettings {
 
 export const createListener = (settings: ListenerSettings): Listener => new SharedListener(settings)
 
+/** A connection, which takes one query after the other. */
+interface Line {
+  client: pg.Client
+  ask(text: string): Promise<unknown>
+}
+
 class SharedListener implements Listener {
   readonly #settings: ListenerSettings
   readonly #subscribers = new Set<Subscriber>()
-  #connection: Promise<pg.Client> | null = null
+  #connection: Promise<Line> | null = null
   /** Once it is connected. */
   #client: pg.Client | null = null
   #retry: NodeJS.Timeout | undefined
-  #lastQuery: Promise<unknown> = Promise.resolve()
 
   constructor(settings: ListenerSettings) {
     this.#settings = settings
@@ -53,13 +58,16 @@ class SharedListener implements Listener {
 
   async subscribe(subscriber: Subscriber): Promise<() => Promise<void>> {
     this.#subscribers.add(subscriber)
+    const connection = this.#connection ?? this.#open()
+    let line: Line | null = null
     try {
-      this.#connection ??= this.#connect()
-      const client = await this.#connection
-      await this.#query(client, listenTo(subscriber.channel))
+      line = await connection
+      await line.ask(listenTo(subscriber.channel))
     } catch (error) {
       this.#subscribers.delete(subscriber)
-      await this.#abandon()
+      // Others get a new one when this one has ended.
+      if (line) dropConnection(line.client)
+      else this.#forget(connection)
       throw error
     }
     subscriber.onGap()
@@ -74,7 +82,19 @@ class SharedListener implements Listener {
     await this.#disconnect()
   }
 
-  async #connect(): Promise<pg.Client> {
+  #open(): Promise<Line> {
+    const connection = this.#connect(() => {
+      // Another one if it was closed on purpose.
+      if (this.#connection !== connection) return
+      this.#connection = null
+      this.#settings.servers.doubt()
+      this.#reconnect(0)
+    })
+    this.#connection = connection
+    return connection
+  }
+
+  async #connect(onEnd: () => void): Promise<Line> {
     const { servers, setUp, onError, onSilence } = this.#settings
     await servers.require()
     const client = new SessionClient({ ...sessionOptions(setUp.limits), ...servers.next() })
@@ -87,53 +107,37 @@ class SharedListener implements Listener {
       servers.doubt()
       throw error
     })
+    const line = lineOf(client)
     try {
       await setUpSession(client, setUp)
       const channels = new Set([...this.#subscribers].map((subscriber) => subscriber.channel))
-      for (const channel of channels) await client.query(listenTo(channel))
+      for (const channel of channels) await line.ask(listenTo(channel))
     } catch (error) {
       servers.doubt()
       dropConnection(client)
       throw error
     }
-    const ask = () => this.#query(client, 'SELECT 1')
-    const silent = (error: Error) => {
-      onError(error)
-      onSilence()
-      dropConnection(client)
-    }
-    const probing = setInterval(() => probe(ask, silent), PROBE_EVERY_MS).unref()
+    const probing = setInterval(() => probe(line, onError, onSilence), PROBE_EVERY_MS).unref()
     this.#client = client
-    this.#lastQuery = Promise.resolve()
     client.once('end', () => {
       clearInterval(probing)
-      this.#client = null
-      // Null if the connection was closed on purpose.
-      if (this.#connection === null) return
-      servers.doubt()
-      this.#connection = null
-      this.#reconnect(0)
+      if (this.#client === client) this.#client = null
+      onEnd()
     })
-    return client
-  }
-
-  /** Subscribers come at any time, and the driver takes one query after the other. */
-  #query(client: pg.Client, text: string): Promise<unknown> {
-    const answer = this.#lastQuery.then(() => client.query(text))
-    this.#lastQuery = answer.catch(() => undefined)
-    return answer
+    return line
   }
 
   #reconnect(tries: number): void {
     if (this.#subscribers.size === 0) return
     const attempt = () => {
-      this.#connection = this.#connect()
-      this.#connection.then(
+      // A new subscriber may have been faster.
+      const connection = this.#connection ?? this.#open()
+      connection.then(
         () => {
           for (const subscriber of this.#subscribers) subscriber.onGap()
         },
         (error: Error) => {
-          this.#connection = null
+          this.#forget(connection)
           this.#settings.onError(error)
           this.#reconnect(tries + 1)
         },
@@ -142,30 +146,40 @@ class SharedListener implements Listener {
     this.#retry = setTimeout(attempt, RECONNECT_MS[Math.min(tries, RECONNECT_MS.length - 1)])
   }
 
-  /** After a failure: drops the connection, and replaces it if there are still subscribers. */
-  async #abandon(): Promise<void> {
-    const client = await this.#connection?.catch(() => null)
-    if (client) dropConnection(client)
-    else this.#connection = null
+  #forget(failed: Promise<Line>): void {
+    if (this.#connection === failed) this.#connection = null
   }
 
   async #disconnect(): Promise<void> {
     clearTimeout(this.#retry)
     const closing = this.#connection
     this.#connection = null
-    const client = await closing?.catch(() => null)
-    await client?.end().catch(() => {})
+    const line = await closing?.catch(() => null)
+    await line?.client.end().catch(() => {})
+  }
+}
+
+function lineOf(client: pg.Client): Line {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    client,
+    ask(text) {
+      const answer = last.then(() => client.query(text))
+      last = answer.catch(() => undefined)
+      return answer
+    },
   }
 }
 
 const listenTo = (channel: string): string => `LISTEN ${pg.escapeIdentifier(channel)}`
 
-function probe(ask: () => Promise<unknown>, onSilence: (error: Error) => void): void {
-  const silent = setTimeout(
-    () => onSilence(new Error('the connection that receives notifications stopped answering; opening a new one')),
-    PROBE_ANSWER_MS,
-  )
-  ask().then(
+function probe({ client, ask }: Line, onError: (error: Error) => void, onSilence: () => void): void {
+  const silent = setTimeout(() => {
+    onError(new Error('the connection that receives notifications stopped answering; opening a new one'))
+    onSilence()
+    dropConnection(client)
+  }, PROBE_ANSWER_MS)
+  ask('SELECT 1').then(
     () => clearTimeout(silent),
     () => clearTimeout(silent),
   )

@@ -210,12 +210,16 @@ export async function serveCalls(settings: CallSettings, channel: Channel): Prom
   configureCells(settings.cell)
   // Before the first call, which then finds a sealed cell waiting.
   getZygote()
-  const send = (message: FromCall, body?: Buffer): void => channel.send(message, body)
+  let crashed = false
+  const send = (message: FromCall, body?: Buffer): void => {
+    if (!crashed) channel.send(message, body)
+  }
   const questions = new Questions()
   // A driver that is fed garbage may throw where it cannot be caught. The caller is told, and the API ends this
   // process.
   process.on('uncaughtException', (error) => {
     send({ type: 'failure', kind: 'internal', message: explain(error), reusable: false })
+    crashed = true
   })
   return {
     async preload() {

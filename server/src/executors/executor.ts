@@ -43,6 +43,7 @@ async function serve(settings: ExecutorSettings): Promise<Served> {
       ? (await import('./run-host.ts')).serveRuns(settings, channel)
       : await (await import('./call-host.ts')).serveCalls(settings, channel)
   channel.send({ type: 'ready' })
-  setTimeout(() => void settle(host), SETTLE_MS).unref()
+  // What cannot be loaded now is reported by the run that needs it.
+  setTimeout(() => void settle(host).catch(() => undefined), SETTLE_MS).unref()
   return host
 }

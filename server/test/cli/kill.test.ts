@@ -1,5 +1,5 @@
 /**
- * `npm start`, killed with SIGKILL ten times right after it acknowledged a write. After each restart it has every write
+ * `npm start`, killed with SIGKILL five times right after it acknowledged a write. After each restart it has every write
  * that it ever acknowledged, and no process of the killed one is left.
  */
 import assert from 'node:assert/strict'
@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { findProcesses, findTree, isAlive, startProgram, waitUntilGone } from '../harness/processes.ts'
 import { environment, makeDataDir, root, type Service, whenReady } from '../harness/service.ts'
 
-const KILLS = 10
+const KILLS = 5
 const folder = makeDataDir()
 let current: Service | undefined
 after(() => {
@@ -33,7 +33,7 @@ async function send(service: Service, method: string, path: string, token: strin
   return { status: response.status, body: (await response.json()) as any }
 }
 
-test('ten kills lose nothing that was acknowledged and leave nothing behind', { timeout: 600_000 }, async () => {
+test('five kills lose nothing that was acknowledged and leave nothing behind', { timeout: 600_000 }, async () => {
   const written: { token: string; name: string }[] = []
   for (let round = 0; round <= KILLS; round++) {
     const service = await start()

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { frameOf } from '../../src/changes/shape.ts'
-import { frames } from '../../src/connections/endpoint-shape.ts'
+import { frames, savedSourceFrame } from '../../src/connections/endpoint-shape.ts'
 import {
   authenticationSecrets,
+  authenticationTypes,
   findAuthenticationFaults,
   maskAuthentication,
 } from '../../src/connectors/authentication/authentication.ts'
 import { overridable, secret } from '../../src/connectors/contract.ts'
 import { destinations, sources } from '../../src/connectors/registry.ts'
+import { incrementalParameter } from '../../src/connectors/rest-api/settings.ts'
 import { MASK, maskSecrets, secretPaths, secretValues } from '../../src/connectors/settings/secrets.ts'
 import {
   applyDefaults,
@@ -17,6 +19,7 @@ import {
   isObject,
   type Node,
 } from '../../src/connectors/settings/settings.ts'
+import { tools } from '../../src/mcp/tools.ts'
 import { nearest } from '../../src/nearest.ts'
 import { configFrame } from '../../src/pipelines/config-shape.ts'
 import { Type } from '../../src/schema.ts'
@@ -207,8 +210,12 @@ describe('the schemas of settings', () => {
     ...['either', 'cases'],
   ]
 
+  const TYPES = ['object', 'array', 'string', 'integer', 'number', 'boolean', 'null']
+
   function findOthers(node: object, path: string): string[] {
+    const { type } = node as Node
     const own = Object.keys(node).filter((keyword) => !KNOWN.includes(keyword))
+    if (type !== undefined && !TYPES.includes(type)) own.push(`type ${type}`)
     const { properties = {}, anyOf = [], items, additionalProperties } = node as Node
     const inside = [...Object.entries(properties), ...Object.entries({ ...anyOf, items, additionalProperties })]
     return [
@@ -220,7 +227,11 @@ describe('the schemas of settings', () => {
   it('use no keyword that would not be checked', () => {
     const connectors = [...sources, ...destinations].map(({ kind, name, settings }) => [`${kind} ${name}`, settings])
     const shapes: Record<string, object> = { ...Object.fromEntries(connectors), ...frameOf, configFrame }
-    for (const [part, { saved, inline }] of Object.entries(frames)) Object.assign(shapes, { [part]: inline, saved })
+    for (const [part, { saved, inline }] of Object.entries(frames))
+      Object.assign(shapes, { [part]: inline, [`${part} saved`]: saved })
+    for (const { name, input } of tools) shapes[`tool ${name}`] = input
+    for (const [type, params] of Object.entries(authenticationTypes)) shapes[`authentication ${type}`] = params
+    Object.assign(shapes, { savedSourceFrame, incrementalParameter })
     assert.ok(Object.keys(shapes).length > 20)
     assert.deepEqual(
       Object.entries(shapes).flatMap(([name, schema]) => findOthers(schema, name)),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { sql } from '../../src/database/database.ts'
 import { cloneDatabase } from '../harness/database.ts'
 
@@ -63,4 +64,27 @@ test('a failed subscription leaves the connection to the others', async () => {
   assert.equal(await news.next(), 'still here')
   await stop()
   await stopThird()
+})
+
+test('who subscribes while a broken connection waits to be opened again shares the new one', async () => {
+  const [news, gaps, more] = [inbox(), inbox(), inbox()]
+  const stop = await db.listen('news', news.put, () => gaps.put('gap'))
+  assert.equal(await gaps.next(), 'gap')
+  await db.execute(sql`SELECT pg_terminate_backend(${(await backends())[0]})`)
+  let stops: (() => Promise<void>)[] = []
+  // At first the connection may still be taken for a working one.
+  for (let tries = 0; stops.length === 0 && tries < 50; tries++) {
+    await delay(10)
+    const both = [db.listen('more', more.put), db.listen('other', () => {})]
+    stops = await Promise.all(both).catch(async () => {
+      for (const each of await Promise.allSettled(both)) if (each.status === 'fulfilled') await each.value()
+      return []
+    })
+  }
+  assert.equal(await gaps.next(), 'gap')
+  assert.equal((await backends()).length, 1)
+  await db.execute(sql`SELECT pg_notify('news', 'one'), pg_notify('more', 'two')`)
+  assert.deepEqual([await news.next(), await more.next()], ['one', 'two'])
+  for (const each of [...stops, stop]) await each()
+  assert.deepEqual(await backends(), [])
 })

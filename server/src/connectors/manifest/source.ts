@@ -1,6 +1,6 @@
 /**
  * The source `manifest`: a declarative manifest, in the settings or saved, with its own settings. What runs manifests is a
- * third of what all connectors together would load, and is loaded when it is needed.
+ * third of what all connectors together would load; executors load it once they are up, others not at all.
  */
 
 import type { Json } from '../../json/json.ts'
