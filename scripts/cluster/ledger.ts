@@ -120,7 +120,11 @@ async function checkDead({ client, blows }: Books, runs: RunRow[]): Promise<Find
       const at = Date.parse(/\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(line)?.[0] ?? '')
       const hit = blows.some(
         ({ pid, from, until, what }) =>
-          pid === pidOf(worker) && what !== 'stopped' && !(at < from) && !(at > until + AFTERMATH_MS),
+          pid === pidOf(worker) &&
+          what !== 'stopped' &&
+          !(at < from) &&
+          // Outages in a row may delay that it is noticed; a killed one does not come back meanwhile.
+          (what === 'killed' || !(at > until + AFTERMATH_MS)),
       )
       if (!hit) problems.push(`run ${run.id}: ${line.trim()}`)
     }
